@@ -1,0 +1,178 @@
+"""What a matrix.toml says, as types."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpulayers.refs import Platform
+from gpulayers.versions import MajorMinor, Pin
+
+AXES = ("os", "python", "cuda", "framework", "model")
+NO_MODEL = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Cell:
+    """One combination of axis values."""
+
+    os: str
+    python: MajorMinor
+    cuda: MajorMinor
+    framework: Pin
+    model: str
+
+    def values(self) -> dict[str, str]:
+        """Axis name to the value as matrix.toml spells it, in the order of ``AXES``."""
+        return {
+            "os": self.os,
+            "python": self.python.format(),
+            "cuda": self.cuda.format(),
+            "framework": self.framework.format(),
+            "model": self.model,
+        }
+
+    def format(self) -> str:
+        """``os=… python=… cuda=… framework=… model=…``."""
+        return " ".join(f"{axis}={value}" for axis, value in self.values().items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axes:
+    """The values of each axis, in the order they were written, without doubles."""
+
+    os: tuple[str, ...]
+    python: tuple[MajorMinor, ...]
+    cuda: tuple[MajorMinor, ...]
+    framework: tuple[Pin, ...]
+    model: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exclude:
+    """A choice of ours: cells that match every axis named here are not built.
+
+    Shape: ``match`` maps an axis to a glob (``fnmatch``), commas separating alternatives; ``line``
+    is where it stands in matrix.toml.
+    """
+
+    match: Mapping[str, str]
+    reason: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """A kind of machine that the images must run on."""
+
+    name: str
+    driver: str
+    gpus: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """Where an OS base comes from: sources of equivalent content, tried in order.
+
+    Shape: a source is an image reference, or ``bootstrap:SUITE``; ``os_packages`` are added to
+    every image on this base.
+    """
+
+    os: str
+    sources: tuple[str, ...]
+    os_packages: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderModel:
+    """A model that is a folder of the project.
+
+    Shape: ``path`` and ``smoke`` are absolute; ``check`` is a Python file that is run in the build
+    step over the copied folder and stops it with any exit status but 0, or None.
+    """
+
+    name: str
+    path: Path
+    check: Path | None
+    smoke: Path | None
+    requirements: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackageModel:
+    """A model that is carried by a package of a Python index, at one exact version."""
+
+    name: str
+    package: Pin
+    check: Path | None
+    smoke: Path | None
+    requirements: tuple[str, ...]
+
+
+Model = FolderModel | PackageModel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameworkOptions:
+    """What the project changes of a framework's layer.
+
+    Shape: ``cuda_components`` None means the layer's own list; ``requirements`` are added to it.
+    """
+
+    cuda_components: tuple[str, ...] | None
+    requirements: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """The most that an image and a layer may weigh; MB = 10^6 compressed bytes; None: no limit."""
+
+    image_mb: int | None
+    layer_mb: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How steps are cut.
+
+    Shape: a wheel of at least ``big_wheel_mb`` is a step of its own, while an image has at most
+    ``max_layers`` layers.
+    """
+
+    big_wheel_mb: int
+    max_layers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Images:
+    """How images are called: ``REGISTRY/NAME:TAG``.
+
+    Shape: ``tag`` is a template over the axes, or None for the default one; ``channels`` run from
+    lowest to highest; ``user`` is what the image runs as (``UID:GID``).
+    """
+
+    name: str
+    registry: str
+    tag: str | None
+    channels: tuple[str, ...]
+    platforms: tuple[Platform, ...]
+    os_packages: tuple[str, ...]
+    user: str
+    env: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """A whole matrix.toml, checked as far as it can be without the layer library."""
+
+    path: Path
+    images: Images
+    fleet: tuple[Host, ...]
+    axes: Axes
+    excludes: tuple[Exclude, ...]
+    includes: tuple[Cell, ...]
+    bases: Mapping[str, Base]
+    pythons: Mapping[str, tuple[str, ...]]
+    models: Mapping[str, Model]
+    frameworks: Mapping[str, FrameworkOptions]
+    budget: Budget
+    recipe: Recipe
