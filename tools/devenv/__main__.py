@@ -5,7 +5,9 @@ from pathlib import Path
 
 # Before the other imports: an older Python would end in a syntax error that explains nothing.
 if sys.version_info < (3, 11):  # noqa: UP036
-    sys.stderr.write("error: Python 3.11 or newer is needed, this is %s.%s\n" % sys.version_info[:2])
+    sys.stderr.write(
+        "error: Python 3.11 or newer is needed, this is {}.{}\n".format(*sys.version_info[:2])
+    )
     sys.exit(5)
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])

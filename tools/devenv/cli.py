@@ -48,13 +48,17 @@ def _bootstrap_up(layout: Layout) -> None:
     if own is not None:
         say("mmdebstrap", "found", own)
     elif packages.is_debian():
-        how = "found" if packages.is_unpacked(layout, "mmdebstrap") else "ready"
+        if packages.is_unpacked(layout, "mmdebstrap"):
+            say("mmdebstrap", "found", packages.version(layout, "mmdebstrap"))
         names = programs.BOOTSTRAP_PACKAGES
         packages.fetch(layout, packages.own_suite(), names, with_needs=True)
         programs.link(layout, names)
-        say("mmdebstrap", how, packages.version(layout, "mmdebstrap"))
     else:
-        say("mmdebstrap", "missing", "install it where base images are to be made from Debian packages")
+        say(
+            "mmdebstrap",
+            "missing",
+            "install it where base images are to be made from Debian packages",
+        )
 
 
 def down(layout: Layout) -> None:
@@ -92,7 +96,7 @@ def run(layout: Layout, argv: Sequence[str]) -> int:
     path = os.pathsep.join(part for part in (prefix, path_without(Path(prefix))) if part)
     env = {**engine.machine_environment(layout), **values, "PATH": path}
     try:
-        os.execvpe(argv[0], list(argv), env)
+        os.execvpe(argv[0], list(argv), env)  # noqa: S606 - the command is the caller's own
     except OSError as error:
         msg = f"{argv[0]}: {error.strerror}"
         raise DevenvError(msg) from error

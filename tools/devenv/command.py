@@ -2,13 +2,29 @@
 
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from devenv.talk import DevenvError
 
 TAIL_LINES = 15
+_inherited: set[int] = set()
+
+
+@contextmanager
+def inherited(handle: int) -> Iterator[None]:
+    """Let the programs that are run meanwhile keep a handle open too.
+
+    When this process is killed, what it ran goes on for a while: it then still holds the lock, and
+    the next call waits for it to end where both would write the same files.
+    """
+    _inherited.add(handle)
+    try:
+        yield
+    finally:
+        _inherited.discard(handle)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +59,7 @@ def ask(
             text=True,
             errors="replace",
             check=False,
+            pass_fds=tuple(_inherited),
         )
     except subprocess.TimeoutExpired:
         return Outcome(code=124, out="", err=f"{words[0]} did not end within {timeout_s:g} s")

@@ -133,7 +133,9 @@ def _fetch_newer(layout: Layout, names: tuple[str, ...]) -> None:
     if all(packages.is_unpacked(layout, name) for name in names):
         return
     kept = read_state(layout).get("suite", "")
-    order = dict.fromkeys([*([kept] if kept in programs.ENGINE_SUITES else []), *programs.ENGINE_SUITES])
+    order = dict.fromkeys(
+        [*([kept] if kept in programs.ENGINE_SUITES else []), *programs.ENGINE_SUITES]
+    )
     refusals: list[str] = []
     for suite in order:
         try:
@@ -149,7 +151,11 @@ def _fetch_newer(layout: Layout, names: tuple[str, ...]) -> None:
 
 def client(layout: Layout, *words: str) -> Outcome:
     """Ask the private engine through its own client."""
-    env = {**os.environ, **private_environment(layout), "PATH": f"{layout.bin}{os.pathsep}{path_without(layout.bin)}"}
+    env = {
+        **os.environ,
+        **private_environment(layout),
+        "PATH": f"{layout.bin}{os.pathsep}{path_without(layout.bin)}",
+    }
     return ask([layout.bin / "docker", *words], env=env)
 
 

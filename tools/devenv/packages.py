@@ -131,8 +131,8 @@ def _download(layout: Layout, state: Path, options: Sequence[str], names: Iterab
 
 
 def _unpack(layout: Layout, archive: Path, name: str, suite: str) -> None:
-    final, partial = layout.packages / name, layout.packages / f".{name}"
-    for folder in (final, partial):
+    final, partial = layout.packages / name, layout.packages / f".{name}.{os.getpid()}"
+    for folder in (final, *layout.packages.glob(f".{name}.*")):
         shutil.rmtree(folder, ignore_errors=True)
     partial.mkdir(parents=True)
     need(["dpkg", "-x", archive, partial], doing=f"unpacking {archive.name}")

@@ -72,8 +72,7 @@ def left_over(programs: Iterable[str], folder: Path, proc: Path = PROC) -> list[
     found = {
         process.pid: process
         for process in everyone
-        if Path(process.exe).name in names
-        and any(word.startswith(prefix) for word in process.argv)
+        if Path(process.exe).name in names and any(word.startswith(prefix) for word in process.argv)
     }
     grown = True
     while grown:

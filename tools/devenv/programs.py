@@ -37,8 +37,9 @@ FILES: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
     }
 )
-# Only these may need libraries or modules that were unpacked beside them.
-OWN_SUITE = frozenset((*ENGINE_HELPERS, *BOOTSTRAP_PACKAGES))
+# Only these may need libraries or modules that were unpacked beside them. Not tini: the engine
+# mounts the file itself into containers, where a script has no shell to run it.
+WRAPPED = frozenset({"runc", "iptables", "mmdebstrap"})
 
 
 def link(layout: Layout, names: Iterable[str]) -> None:
@@ -47,7 +48,7 @@ def link(layout: Layout, names: Iterable[str]) -> None:
     for package in names:
         for name, inside in FILES[package].items():
             target = layout.packages / package / inside
-            if package in OWN_SUITE:
+            if package in WRAPPED:
                 _write_wrapper(layout, layout.bin / name.removesuffix("-nft"), target)
             else:
                 link_one(layout.bin / name, target)

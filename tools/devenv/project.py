@@ -30,7 +30,9 @@ def make(layout: Layout) -> None:
     if not pyproject.is_file():
         msg = f"{pyproject} is not there"
         raise DevenvError(msg, hint="run this inside a complete checkout")
-    wanted = fingerprint(pyproject.read_bytes(), f"{os.path.realpath(sys.executable)} {sys.version}")
+    wanted = fingerprint(
+        pyproject.read_bytes(), f"{os.path.realpath(sys.executable)} {sys.version}"
+    )
     stamp, python = layout.venv / STAMP, layout.venv / "bin" / "python"
     is_whole = stamp.is_file() and ask([python, "-c", "import pip"]).code == 0
     if is_whole and stamp.read_text(encoding="utf-8") == wanted:

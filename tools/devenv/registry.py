@@ -4,7 +4,7 @@ import http.client
 import json
 import os
 import shutil
-from contextlib import suppress
+from contextlib import closing, suppress
 
 from devenv import engine, packages, processes, state
 from devenv.command import ask, need
@@ -45,10 +45,9 @@ http:
 def answers(port: int) -> bool:
     """Whether a registry answers there."""
     connection = http.client.HTTPConnection(state.LOOPBACK, port, timeout=5)
-    with suppress(OSError, http.client.HTTPException):
+    with closing(connection), suppress(OSError, http.client.HTTPException):
         connection.request("GET", "/v2/")
         return connection.getresponse().status == HTTP_OK
-    connection.close()
     return False
 
 
@@ -101,12 +100,19 @@ def _up_container(layout: Layout) -> None:
     ask([docker, "rm", "--force", layout.name], env=env)
     port = _port(layout, kept)
     argv = [docker, "run", "--detach", "--name", layout.name]
-    argv += ["--publish", f"{state.LOOPBACK}:{port}:5000", "--volume", f"{layout.name}:/var/lib/registry"]
+    argv += [
+        "--publish",
+        f"{state.LOOPBACK}:{port}:5000",
+        "--volume",
+        f"{layout.name}:/var/lib/registry",
+    ]
     argv += ["--env", "REGISTRY_STORAGE_DELETE_ENABLED=true", IMAGE]
     need(argv, doing="starting the registry", env=env, timeout_s=600)
     if not processes.wait_until(lambda: answers(port), deadline_s=READY_S):
         said = ask([docker, "logs", "--tail", "15", layout.name], env=env)
-        msg = f"the registry on port {port} did not answer within {READY_S:g} s\n{said.out}{said.err}"
+        msg = (
+            f"the registry on port {port} did not answer within {READY_S:g} s\n{said.out}{said.err}"
+        )
         raise DevenvError(msg)
     say("registry", "started", f"{address(layout)}, container {layout.name}")
 

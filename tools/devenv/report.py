@@ -88,6 +88,6 @@ def show(facts: Status) -> str:
         "trivy": facts["trivy"] or "missing",
         "venv": "made" if facts["venv"] else "not made",
         **{f"size {name}": size(count) for name, count in facts["size_bytes"].items()},
-        **facts["packages"],
+        **{f"package {name}": label for name, label in facts["packages"].items()},
     }
-    return "".join(f"{name:<24} {text}\n" for name, text in lines.items())
+    return "".join(f"{name:<32} {text}\n" for name, text in lines.items())

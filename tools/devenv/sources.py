@@ -14,8 +14,8 @@ ONE_LINE = re.compile(r"^deb(?:\s+\[(?P<options>[^\]]*)\])?\s+(?P<rest>\S.*)$")
 class Source:
     """One mirror with its suites.
 
-    Shape: ``signed_by`` is the value as it stood (a path, a fingerprint or a whole key block), empty
-    where apt's general key ring counts. An option such as ``trusted=yes`` is never kept.
+    Shape: ``signed_by`` is the value as it stood (a path, a fingerprint or a whole key block),
+    empty where apt's general key ring counts. An option such as ``trusted=yes`` is never kept.
     """
 
     uri: str
@@ -83,9 +83,9 @@ def _of_words(match: re.Match[str]) -> list[Source]:
     words = match["rest"].split()
     if len(words) < 2:  # noqa: PLR2004
         return []
-    options = dict(
-        (key, value) for key, _, value in (w.partition("=") for w in (match["options"] or "").split())
-    )
+    options = {
+        key: value for key, _, value in (w.partition("=") for w in (match["options"] or "").split())
+    }
     return [
         Source(
             uri=words[0],

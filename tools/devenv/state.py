@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from devenv.command import inherited
 from devenv.layout import Layout
 from devenv.talk import DevenvError, say
 
@@ -94,7 +95,8 @@ def lock(layout: Layout) -> Iterator[None]:
     path = layout.engine / "lock"
     handle = _locked(path)
     try:
-        yield
+        with inherited(handle):
+            yield
     finally:
         os.close(handle)
 

@@ -19,7 +19,7 @@ class DevenvError(Exception):
 
 def say(name: str, how: str, detail: str = "") -> None:
     """Print one line: the thing, how it came to be there, its version or place."""
-    sys.stdout.write(f"{name:<12} {how:<9} {detail}".rstrip() + "\n")
+    sys.stdout.write(f"{name:<24} {how:<9} {detail}".rstrip() + "\n")
     sys.stdout.flush()
 
 
