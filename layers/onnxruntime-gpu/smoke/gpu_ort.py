@@ -64,7 +64,7 @@ def main() -> int:
     """Compute; 0 when the comparison holds."""
     try:
         return int(not compute())
-    except RuntimeError as error:
+    except Exception as error:  # its classes share no root of their own
         found = CUDA_ERROR.search(str(error))
         facts = {"code": int(found[1]) if found else 0, "name": str(error)[:600]}
         return int(not report("ort-gpu", ok=False, error=facts))
