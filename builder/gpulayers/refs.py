@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Self
 
-from gpulayers.errors import GpulayersError
+from gpulayers.errors import ProjectError
 
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 # The OCI distribution specification, "Pulling manifests".
@@ -12,10 +12,8 @@ TAG = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}")
 REPOSITORY = re.compile(r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*")
 
 
-class RefError(GpulayersError):
+class RefError(ProjectError):
     """A text is not an image reference, digest or platform."""
-
-    exit_code = 3
 
 
 def is_digest(text: str) -> bool:

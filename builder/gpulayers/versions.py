@@ -6,16 +6,14 @@ from typing import Self
 
 from packaging.version import InvalidVersion, Version
 
-from gpulayers.errors import GpulayersError
+from gpulayers.errors import ProjectError
 
 MINOR = re.compile(r"[1-9][0-9]*\.(0|[1-9][0-9]*)")
 PACKAGE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
-class VersionError(GpulayersError):
+class VersionError(ProjectError):
     """A text is not the kind of version that is wanted."""
-
-    exit_code = 3
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -65,7 +63,7 @@ class Pin:
             msg = f"{text!r} is not NAME==VERSION"
             raise VersionError(msg)
         try:
-            Version(version)
+            Version(version if version == version.strip() else "")  # it forgives blanks, we do not
         except InvalidVersion as error:
             msg = f"{text!r}: {version!r} is not a PEP 440 version"
             raise VersionError(msg) from error

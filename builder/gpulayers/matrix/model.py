@@ -1,9 +1,10 @@
 """What a matrix.toml says, as types."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from gpulayers.matrix.lines import Source
 from gpulayers.refs import Platform
 from gpulayers.versions import MajorMinor, Pin
 
@@ -162,7 +163,11 @@ class Images:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
-    """A whole matrix.toml, checked as far as it can be without the layer library."""
+    """A whole matrix.toml, checked as far as it can be without the layer library.
+
+    Shape: ``bases``, ``models`` and ``frameworks`` have what the file has tables for, ``pythons``
+    has every Python that a cell can have; ``source`` gives the lines for messages.
+    """
 
     path: Path
     images: Images
@@ -176,3 +181,4 @@ class Matrix:
     frameworks: Mapping[str, FrameworkOptions]
     budget: Budget
     recipe: Recipe
+    source: Source = field(default=Source(file="matrix.toml", lines={}), compare=False, repr=False)
