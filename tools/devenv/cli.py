@@ -24,10 +24,10 @@ def up(layout: Layout) -> None:
         values = _engine_up(layout) if is_private else _machine_engine(layout)
         registry.up(layout)
         _bootstrap_up(layout)
-        scanner.up(layout)
         text = state.format_env(values | registry.environment(layout))
         state.write_atomically(layout.env_file, text)
         say("environment", "written", str(layout.env_file))
+        scanner.up(layout)
 
 
 def _engine_up(layout: Layout) -> dict[str, str]:
@@ -50,7 +50,8 @@ def _bootstrap_up(layout: Layout) -> None:
     elif packages.is_debian():
         if packages.is_unpacked(layout, "mmdebstrap"):
             say("mmdebstrap", "found", packages.version(layout, "mmdebstrap"))
-        names = programs.BOOTSTRAP_PACKAGES
+        has_mount = shutil.which("mount", path=path_without(layout.bin)) is not None
+        names = programs.BOOTSTRAP_PACKAGES[: 1 if has_mount else None]
         packages.fetch(layout, packages.own_suite(), names, with_needs=True)
         programs.link(layout, names)
     else:

@@ -182,6 +182,7 @@ def start(layout: Layout) -> None:
     for folder in (layout.data, layout.cdi):
         folder.mkdir(parents=True, exist_ok=True)
     write_atomically(layout.daemon_config, config)
+    _stop_children(layout)
     # A killed engine leaves its number, and the next one refuses to start while anything has it.
     layout.pid_file.unlink(missing_ok=True)
     processes.start(
@@ -211,9 +212,14 @@ def stop(layout: Layout) -> bool:
     running = processes.find(DAEMON, layout.daemon_config)
     if running:
         processes.stop(running, patience_s=STOP_S)
-    rest = processes.left_over(CHILDREN, layout.run)
-    for process in rest:
-        processes.stop(process, patience_s=0)
+    rest = _stop_children(layout)
     with suppress(OSError):
         layout.pid_file.unlink()
     return bool(running or rest)
+
+
+def _stop_children(layout: Layout) -> bool:
+    rest = processes.left_over(CHILDREN, layout.run)
+    for process in rest:
+        processes.stop(process, patience_s=0)
+    return bool(rest)

@@ -13,7 +13,7 @@ from devenv.state import write_atomically
 ENGINE_PACKAGES = ("docker.io", "docker-cli", "docker-buildx", "containerd")
 ENGINE_HELPERS = ("runc", "iptables", "tini")
 REGISTRY_PACKAGES = ("docker-registry",)
-BOOTSTRAP_PACKAGES = ("mmdebstrap",)
+BOOTSTRAP_PACKAGES = ("mmdebstrap", "mount")
 # Tried in this order. Go programs of newer suites need glibc 2.34 only, which Debian 12 has.
 ENGINE_SUITES = ("forky", "trixie")
 
@@ -29,6 +29,7 @@ FILES: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
         "docker-registry": {"docker-registry": "usr/bin/docker-registry"},
         "mmdebstrap": {name: f"usr/bin/{name}" for name in ("mmdebstrap", "mmtarfilter")},
+        "mount": {"mount": "bin/mount", "umount": "bin/umount"},
         "runc": {"runc": "usr/sbin/runc"},
         "tini": {"tini": "usr/bin/tini", "docker-init": "usr/bin/tini-static"},
         "iptables": {
@@ -39,7 +40,7 @@ FILES: Mapping[str, Mapping[str, str]] = MappingProxyType(
 )
 # Only these may need libraries or modules that were unpacked beside them. Not tini: the engine
 # mounts the file itself into containers, where a script has no shell to run it.
-WRAPPED = frozenset({"runc", "iptables", "mmdebstrap"})
+WRAPPED = frozenset({"runc", "iptables", "mmdebstrap", "mount"})
 
 
 def link(layout: Layout, names: Iterable[str]) -> None:
@@ -48,6 +49,9 @@ def link(layout: Layout, names: Iterable[str]) -> None:
     for package in names:
         for name, inside in FILES[package].items():
             target = layout.packages / package / inside
+            if not target.exists():
+                # Newer suites have what was in /bin in /usr/bin.
+                target = layout.packages / package / "usr" / inside
             if package in WRAPPED:
                 _write_wrapper(layout, layout.bin / name.removesuffix("-nft"), target)
             else:

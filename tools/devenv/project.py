@@ -61,16 +61,20 @@ def _create(layout: Layout) -> None:
     if importlib.util.find_spec("ensurepip") is not None:
         need([*argv, layout.venv], doing="making .venv")
         return
-    wheel = _pip_wheel(layout)
+    wheel = pip_wheel(layout)
     need([*argv, "--without-pip", layout.venv], doing="making .venv")
     # A wheel is a zip file that Python can run a program out of.
     runner = [layout.venv / "bin" / "python", wheel / "pip"]
     need([*runner, "install", "--quiet", "--no-index", wheel], doing="putting pip into .venv")
 
 
-def _pip_wheel(layout: Layout) -> Path:
+def pip_wheel(layout: Layout) -> Path:
+    """Pip as a wheel, where this Python brings none.
+
+    Raises: DevenvError: it cannot be had without changing the system.
+    """
     if not packages.is_debian():
-        msg = "this Python has no ensurepip, so no virtual environment can be made"
+        msg = "this Python has neither pip nor ensurepip, so no virtual environment can be made"
         raise DevenvError(msg, hint="install the venv package of your system's Python")
     packages.fetch(layout, packages.own_suite(), [PIP_PACKAGE])
     folder = layout.packages / PIP_PACKAGE / "usr" / "share" / "python-wheels"

