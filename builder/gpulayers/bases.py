@@ -1,0 +1,140 @@
+"""OS bases by ordered sources: a registry's image by digest, or one made from Debian packages."""
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpulayers import apt
+from gpulayers.engine import process
+from gpulayers.engine.buildx import IMAGE_OUTPUT, Buildx
+from gpulayers.engine.registry import Registry
+from gpulayers.errors import GpulayersError, RemoteError, ToolError
+from gpulayers.inputs import suite_of
+from gpulayers.lock.model import LockedBase
+from gpulayers.refs import ImageRef, Platform
+
+EPOCH = 315532800  # 1980-01-01: zip files, and so wheels, cannot say an earlier time
+# What a container never reads; copyright files stay.
+SLIM = (
+    "path-exclude=/usr/share/man/*",
+    "path-exclude=/usr/share/locale/*",
+    "path-exclude=/usr/share/doc/*",
+    "path-include=/usr/share/doc/*/copyright",
+)
+DOCKERFILE = 'FROM scratch\nADD base.tar /\nCMD ["bash"]\n'
+
+Say = Callable[[str], None]
+
+
+def reference(base: LockedBase, root: str) -> str:
+    """Where the base is pulled from; ``root`` is the project's registry and path."""
+    repository = base.repository or f"{root}/base"
+    return f"{repository}@{base.digest}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workshop:
+    """What bases are found and made with.
+
+    Shape: ``root`` is the project's registry and path, below which our own bases are kept.
+    """
+
+    registry: Registry
+    buildx: Buildx
+    root: str
+    say: Say
+
+
+def resolve(
+    os_name: str, sources: Sequence[str], platform: Platform, workshop: Workshop
+) -> LockedBase:
+    """The first source that answers, by digest; a bootstrap is made and pushed below ``root``.
+
+    Raises: RemoteError: no source gave a base; says what each of them answered.
+    """
+    answers: list[str] = []
+    for source in sources:
+        try:
+            base = _try(os_name, source, platform, workshop)
+        except GpulayersError as error:
+            answers.append(f"  {source}: {str(error).splitlines()[0]}")
+            continue
+        for answer in answers:
+            workshop.say(f"base {os_name}: passed over{answer[1:]}")
+        workshop.say(f"base {os_name}: {source} ({base.digest[:19]})")
+        return base
+    msg = f"no source gave a base for {os_name}:\n" + "\n".join(answers)
+    raise RemoteError(msg, hint=f"add a source to [base.{os_name}] that this machine can reach")
+
+
+def _try(os_name: str, source: str, platform: Platform, workshop: Workshop) -> LockedBase:
+    suite = suite_of(source)
+    if suite:
+        into = f"{workshop.root}/base:{os_name}"
+        digest = bootstrap(suite, platform, buildx=workshop.buildx, into=into)
+        repository = ""
+    else:
+        ref = ImageRef.parse(source)
+        digest = workshop.registry.manifest(ref, platform).digest
+        repository = ref.name
+    return LockedBase(
+        os=os_name,
+        platform=platform,
+        source=source,
+        repository=repository,
+        digest=digest,
+        suite=suite,
+    )
+
+
+def bootstrap(suite: str, platform: Platform, *, buildx: Buildx, into: str) -> str:
+    """Make a base from the Debian packages of the machine's own mirrors; the digest it has.
+
+    The same packages give the same bytes. Nothing of the mirror's address stays in it.
+
+    Raises: ToolError: mmdebstrap is missing, or the machine is no Debian of that architecture;
+        RemoteError: the packages cannot be had, or the push failed.
+    """
+    sources = apt.sources_text(suite)
+    if not sources:
+        msg = f"bootstrap:{suite} needs a machine whose apt takes Debian packages"
+        raise ToolError(msg, hint="use a base image from a registry as the source")
+    with tempfile.TemporaryDirectory(prefix="gpulayers-base-") as name:
+        folder = Path(name)
+        (folder / "gpulayers.sources").write_text(sources, encoding="utf-8")
+        (folder / "in").mkdir()
+        done = process.run(
+            _mmdebstrap(suite, folder, platform),
+            env={"SOURCE_DATE_EPOCH": str(EPOCH)},
+            timeout_s=1200,
+        )
+        if not done.ok:
+            said = "\n".join(f"  {line}" for line in done.tail(8))
+            msg = f"mmdebstrap could not make {suite}:\n{said}"
+            raise RemoteError(msg, hint="look at the machine's apt sources and network")
+        (folder / "in" / "Dockerfile").write_text(DOCKERFILE, encoding="utf-8")
+        outcome = buildx.build(
+            folder / "in",
+            output=f"{IMAGE_OUTPUT},name={into}",
+            arguments={"SOURCE_DATE_EPOCH": str(EPOCH)},
+            platform=platform.format(),
+            timeout_s=1200,
+        )
+    if outcome.failure is not None:
+        said = "\n".join(f"  {line}" for line in outcome.failure.lines[-8:])
+        msg = f"the base {into} could not be pushed:\n{said}"
+        raise RemoteError(msg, hint="is the registry up, and may you push to it?")
+    return outcome.digest
+
+
+def _mmdebstrap(suite: str, folder: Path, platform: Platform) -> list[str]:
+    # The lists of archives would name this machine's mirror.
+    hook = 'rm -f "$1"/etc/apt/sources.list "$1"/etc/apt/sources.list.d/*'
+    return [
+        *("mmdebstrap", "--quiet", "--variant=apt", "--format=tar", "--mode=auto"),
+        f"--architectures={platform.architecture}",
+        *(f"--dpkgopt={option}" for option in SLIM),
+        f"--customize-hook={hook}",
+        *(suite, str(folder / "in" / "base.tar"), str(folder / "gpulayers.sources")),
+    ]

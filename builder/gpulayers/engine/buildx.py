@@ -1,0 +1,251 @@
+"""Builds through ``docker buildx``: one call, its progress as events, its digest or its failure."""
+
+import base64
+import json
+import re
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gpulayers.engine import process
+from gpulayers.errors import RemoteError
+
+EXIT_CODE = re.compile(r"exit code: (\d+)")
+# One level for images and cache, or the same layer would be stored twice.
+COMPRESSION = "compression=zstd,compression-level=3,oci-mediatypes=true"
+IMAGE_OUTPUT = f"type=image,push=true,unpack=false,store=false,{COMPRESSION}"
+CANCELED = ("context canceled", "Canceled")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secret:
+    """A file of the machine that one build step may read and that never reaches a layer."""
+
+    id: str
+    source: Path
+
+    def format(self) -> str:
+        """As ``--secret`` and bake take it."""
+        return f"id={self.id},src={self.source}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vertex:
+    """One piece of work of a build: its name in the progress, whether it ran, was cached or failed."""
+
+    name: str
+    cached: bool
+    completed: bool
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFailure:
+    """The step that failed: its name, its exit status (0: it did not end by itself), its last lines."""
+
+    step: str
+    exit: int
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a build call came to.
+
+    Shape: ``digest`` is "" on failure and for builds that make no image; ``vertices`` in the order in
+    which they were first seen; ``warnings`` are what buildx said without failing.
+    """
+
+    ok: bool
+    digest: str
+    vertices: tuple[Vertex, ...]
+    failure: StepFailure | None
+    argv: tuple[str, ...]
+    warnings: tuple[str, ...]
+    seconds: float
+
+
+OnVertex = Callable[[Vertex], None]
+
+
+@dataclass(slots=True)
+class Progress:
+    """Reads ``--progress=rawjson`` line by line; what is not JSON is kept as plain text."""
+
+    on_vertex: OnVertex | None = None
+    vertices: dict[str, Vertex] = field(default_factory=dict)
+    logs: dict[str, list[str]] = field(default_factory=dict)
+    plain: list[str] = field(default_factory=list)
+
+    def take(self, line: str) -> None:
+        """Read one line of stderr."""
+        try:
+            event: object = json.loads(line)
+        except ValueError:
+            if line.strip():
+                self.plain.append(process.redact(line.rstrip()))
+            return
+        if not isinstance(event, dict):
+            return
+        for item in _tables(event.get("vertexes")):
+            self._take_vertex(item)
+        for item in _tables(event.get("logs")):
+            self._take_log(item)
+
+    def _take_vertex(self, item: Mapping[str, object]) -> None:
+        digest = str(item.get("digest", ""))
+        seen = self.vertices.get(digest)
+        vertex = Vertex(
+            name=str(item.get("name", "")),
+            cached=bool(item.get("cached")) or (seen is not None and seen.cached),
+            completed=item.get("completed") is not None,
+            error=str(item.get("error") or ""),
+        )
+        if vertex != seen:
+            self.vertices[digest] = vertex
+            if self.on_vertex is not None:
+                self.on_vertex(vertex)
+
+    def _take_log(self, item: Mapping[str, object]) -> None:
+        try:
+            data = base64.b64decode(str(item.get("data", "")))
+        except ValueError:
+            return
+        text = process.redact(data.decode("utf-8", errors="replace"))
+        lines = self.logs.setdefault(str(item.get("vertex", "")), [])
+        lines += [line.rstrip() for line in text.splitlines() if line.strip()]
+        del lines[:-200]
+
+    def failure(self) -> StepFailure:
+        """The first vertex with an error of its own, or what stood in plain text."""
+        for digest, vertex in self.vertices.items():
+            if vertex.error and not any(word in vertex.error for word in CANCELED):
+                code = EXIT_CODE.search(vertex.error)
+                lines = (*self.logs.get(digest, [])[-20:], process.redact(vertex.error))
+                return StepFailure(step=vertex.name, exit=int(code[1]) if code else 0, lines=lines)
+        return StepFailure(step="", exit=0, lines=tuple(self.plain[-20:]))
+
+
+def _tables(value: object) -> list[Mapping[str, object]]:
+    items = value if isinstance(value, list) else []
+    return [item for item in items if isinstance(item, dict)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buildx:
+    """The builder to ask: its name ("" is the client's own choice) and the network of its steps."""
+
+    builder: str
+    network: str
+
+    def build(  # noqa: PLR0913 - these are the words of the command line
+        self,
+        context: Path,
+        *,
+        output: str,
+        target: str = "",
+        contexts: Mapping[str, str] | None = None,
+        arguments: Mapping[str, str] | None = None,
+        secrets: Sequence[Secret] = (),
+        platform: str = "",
+        no_cache: bool = False,
+        timeout_s: float | None = None,
+        on_vertex: OnVertex | None = None,
+    ) -> Outcome:
+        """Build the Dockerfile of a folder; the words are those of ``docker buildx build``."""
+        argv = ["docker", "buildx", "build", *self._builder(), f"--output={output}"]
+        argv += [f"--network={self.network}", "--provenance=false", "--sbom=false"]
+        argv += [f"--target={target}"] if target else []
+        argv += [f"--platform={platform}"] if platform else []
+        argv += ["--no-cache"] if no_cache else []
+        argv += [f"--build-context={name}={value}" for name, value in (contexts or {}).items()]
+        argv += [f"--build-arg={name}={value}" for name, value in (arguments or {}).items()]
+        argv += [f"--secret={secret.format()}" for secret in secrets]
+        return _call(argv, last=[str(context)], timeout_s=timeout_s, on_vertex=on_vertex)
+
+    def bake(  # noqa: PLR0913 - these are the words of the command line
+        self,
+        file: Path,
+        target: str,
+        *,
+        settings: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+        on_vertex: OnVertex | None = None,
+    ) -> Outcome:
+        """Build one target of a bake file; ``settings`` are values of ``--set``."""
+        argv = ["docker", "buildx", "bake", *self._builder(), f"--file={file}"]
+        argv += ["--provenance=false", "--sbom=false", "--allow=fs.read=*", "--allow=network.host"]
+        argv += [f"--set={target}.{setting}" for setting in settings]
+        environment = {"NETWORK": self.network, **(variables or {})}
+        return _call(
+            argv,
+            last=[target],
+            timeout_s=timeout_s,
+            on_vertex=on_vertex,
+            env=environment,
+            cwd=file.parent,
+        )
+
+    def _builder(self) -> list[str]:
+        return [f"--builder={self.builder}"] if self.builder else []
+
+
+def _call(  # noqa: PLR0913 - one private door for two commands
+    argv: Sequence[str],
+    *,
+    last: Sequence[str],
+    timeout_s: float | None,
+    on_vertex: OnVertex | None,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Outcome:
+    progress = Progress(on_vertex=on_vertex)
+    with tempfile.TemporaryDirectory(prefix="gpulayers-") as folder:
+        metadata = Path(folder) / "metadata.json"
+        full = [*argv, "--progress=rawjson", f"--metadata-file={metadata}", *last]
+        # Bake's definitions and provenance are not asked for; neither may read our secrets' values.
+        quiet = {"BUILDX_METADATA_PROVENANCE": "disabled", **(env or {})}
+        done = process.run(full, env=quiet, cwd=cwd, timeout_s=timeout_s, on_stderr=progress.take)
+        digest = _read_digest(metadata) if done.ok else ""
+    return Outcome(
+        ok=done.ok,
+        digest=digest,
+        vertices=tuple(progress.vertices.values()),
+        failure=None if done.ok else _failure(progress, timed_out=done.timed_out),
+        argv=tuple(process.redact(word) for word in [*argv, *last]),
+        warnings=tuple(line for line in progress.plain if "WARN" in line.upper()),
+        seconds=done.seconds,
+    )
+
+
+def _failure(progress: Progress, *, timed_out: bool) -> StepFailure:
+    if timed_out:
+        return StepFailure(step="(time-out)", exit=0, lines=tuple(progress.plain[-20:]))
+    return progress.failure()
+
+
+def _read_digest(metadata: Path) -> str:
+    if not metadata.is_file():
+        return ""
+    data: object = json.loads(metadata.read_text(encoding="utf-8"))
+    tables: list[object] = [data, *(data.values() if isinstance(data, dict) else ())]
+    for table in tables:
+        if isinstance(table, dict) and isinstance(table.get("containerimage.digest"), str):
+            return str(table["containerimage.digest"])
+    return ""
+
+
+def find(builder: str = "") -> Buildx:
+    """The client's builder, with the host's network where the engine has no bridge of its own.
+
+    Raises: RemoteError: the engine does not answer.
+    """
+    done = process.run(
+        ["docker", "network", "ls", "--filter=driver=bridge", "--format={{.Name}}"], timeout_s=30
+    )
+    if not done.ok:
+        msg = f"the Docker engine does not answer: {' '.join(done.tail(1))}"
+        raise RemoteError(msg, hint="start Docker, or `make up` for a private engine")
+    return Buildx(builder=builder, network="default" if "bridge" in done.stdout.split() else "host")

@@ -1,0 +1,199 @@
+"""Making a lock: asks registries, archives and the package index what there is, once."""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from gpulayers import bases
+from gpulayers.bases import Workshop
+from gpulayers.engine.buildx import Secret
+from gpulayers.errors import ProjectError
+from gpulayers.inputs import Inputs
+from gpulayers.lock import packages, wanted
+from gpulayers.lock.model import (
+    Closure,
+    Lock,
+    LockedBase,
+    LockedModel,
+    LockedPython,
+    PackageSet,
+    Wheel,
+)
+from gpulayers.lock.wanted import TOOLS, ClosureWanted, Wanted
+from gpulayers.lock.wheels import Question, resolve
+from gpulayers.matrix.model import FolderModel, Matrix
+from gpulayers.refs import Platform
+
+INDEX = "default"
+WORKERS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """What a lock is made with; ``inputs`` gives the settings once the bases' suites are known."""
+
+    workshop: Workshop
+    inputs: Callable[[Mapping[str, str]], Inputs]
+
+
+def make(matrix: Matrix, ask: Wanted, sources: Sources) -> Lock:
+    """Resolve everything that is wanted.
+
+    Raises: RemoteError: something did not answer; ProjectError: something does not exist.
+    """
+    found = _bases(ask, sources)
+    inputs = sources.inputs({base.os: base.suite for base in found})
+    with ThreadPoolExecutor(WORKERS) as pool:
+        package_sets = pool.submit(_package_sets, ask, found, inputs, sources)
+        uv = pool.submit(_uv, inputs, ask.platforms[0])
+        closures, wheels = _closures(ask, inputs, pool)
+    return Lock(
+        inputs=wanted.digest(ask),
+        uv=uv.result(),
+        bases=found,
+        packages=package_sets.result(),
+        pythons=tuple(_python(python, names, found) for python, names in ask.pythons),
+        wheels=wheels,
+        closures=closures,
+        models=tuple(_model(matrix, name) for name in ask.models),
+    )
+
+
+def refresh_models(matrix: Matrix, lock: Lock) -> Lock:
+    """The same lock with the folder models as they are now: they are the project's own files."""
+    models = tuple(_model(matrix, entry.name) for entry in lock.models)
+    return Lock(
+        inputs=lock.inputs,
+        uv=lock.uv,
+        bases=lock.bases,
+        packages=lock.packages,
+        pythons=lock.pythons,
+        wheels=lock.wheels,
+        closures=lock.closures,
+        models=models,
+    )
+
+
+def _bases(ask: Wanted, sources: Sources) -> tuple[LockedBase, ...]:
+    made: dict[tuple[tuple[str, ...], Platform], LockedBase] = {}
+    found = []
+    # The tools' base comes last: it is often the same as an image's, and then it is made once.
+    for name, names in sorted(ask.bases, key=lambda pair: (pair[0] == TOOLS, pair)):
+        for platform in ask.platforms:
+            known = made.get((names, platform))
+            base = known or bases.resolve(name, names, platform, sources.workshop)
+            made[names, platform] = base
+            found.append(
+                LockedBase(
+                    os=name,
+                    platform=platform,
+                    source=base.source,
+                    repository=base.repository,
+                    digest=base.digest,
+                    suite=base.suite,
+                )
+            )
+    return tuple(sorted(found))
+
+
+def secrets_for(inputs: Inputs, os_name: str) -> tuple[Secret, ...]:
+    """The secrets of a question to an OS's archive."""
+    own = Secret(id="apt", source=inputs.apt_sources(os_name))
+    return (own, *((Secret(id="ca", source=inputs.ca),) if inputs.ca is not None else ()))
+
+
+def _package_sets(
+    ask: Wanted, found: tuple[LockedBase, ...], inputs: Inputs, sources: Sources
+) -> tuple[PackageSet, ...]:
+    by_os = {(base.os, base.platform): base for base in found}
+    jobs = [("base", os, os, names, True) for os, names in ask.os_packages]
+    jobs += [(layer, TOOLS, "", names, False) for layer, names in ask.layer_packages]
+    sets = []
+    for platform in ask.platforms:
+        for layer, asked, os, names, with_needs in jobs:
+            sources.workshop.say(f"packages of {layer}{f' on {os}' if os else ''}")
+            answer = packages.ask(
+                sources.workshop.buildx,
+                bases.reference(by_os[asked, platform], sources.workshop.root),
+                names,
+                secrets=secrets_for(inputs, asked),
+                with_needs=with_needs,
+                platform=platform.format(),
+            )
+            sets.append(PackageSet(layer=layer, os=os, platform=platform, packages=answer))
+    return tuple(sorted(sets))
+
+
+def _uv(inputs: Inputs, platform: Platform) -> Wheel:
+    question = Question(
+        python="3.11", platform=platform, requirements=("uv",), fixed=(), stands_in_for=()
+    )
+    return resolve(question, config=inputs.uv_config, index=INDEX)[0]
+
+
+def _closures(
+    ask: Wanted, inputs: Inputs, pool: ThreadPoolExecutor
+) -> tuple[tuple[Closure, ...], dict[str, Wheel]]:
+    levels = sorted({len(closure.under) for closure in ask.closures})
+    whole: dict[tuple[str, Platform, tuple[str, ...]], tuple[Wheel, ...]] = {}
+    closures: list[Closure] = []
+    asked = {(c.python, c.platform, (*c.under, c.of)): c for c in ask.closures}
+
+    def answer(one: ClosureWanted) -> tuple[ClosureWanted, tuple[Wheel, ...]]:
+        below = whole.get((one.python, one.platform, one.under), ())
+        chain = [one.under[: n + 1] for n in range(len(one.under))]
+        lower = [asked[one.python, one.platform, way].requirements for way in chain]
+        texts = tuple(text for texts in lower for text in texts) + one.requirements
+        question = Question(
+            python=one.python,
+            platform=one.platform,
+            requirements=texts,
+            fixed=below,
+            stands_in_for=one.stands_in_for,
+        )
+        return one, resolve(question, config=inputs.uv_config, index=INDEX)
+
+    for level in levels:
+        for one, wheels in pool.map(answer, [c for c in ask.closures if len(c.under) == level]):
+            below = whole.get((one.python, one.platform, one.under), ())
+            whole[one.python, one.platform, (*one.under, one.of)] = wheels
+            files = sorted({w.file for w in wheels} - {w.file for w in below})
+            closures.append(
+                Closure(
+                    python=one.python,
+                    platform=one.platform,
+                    of=one.of,
+                    under=one.under,
+                    files=tuple(files),
+                )
+            )
+    everything = {wheel.file: wheel for wheels in whole.values() for wheel in wheels}
+    return tuple(sorted(closures)), everything
+
+
+def _python(python: str, names: tuple[str, ...], found: tuple[LockedBase, ...]) -> LockedPython:
+    tools = next(base for base in found if base.os == TOOLS)
+    for source in names:
+        kind, _, suite = source.partition(":")
+        if kind == "debian" and _has_debian_python(python, suite, tools):
+            return LockedPython(python=python, source="debian", version=python)
+        if kind == "standalone":
+            return LockedPython(python=python, source="standalone", version=python)
+    msg = f"no source gave Python {python}: {', '.join(names)}"
+    raise ProjectError(
+        msg, hint=f'Debian 12 has 3.11; for others put "standalone" into [python."{python}"]'
+    )
+
+
+def _has_debian_python(python: str, suite: str, tools: LockedBase) -> bool:
+    # The packages are unpacked in the tools' base, so they are those of its release.
+    return (python, suite) == ("3.11", "bookworm") and tools.suite in {"", suite}
+
+
+def _model(matrix: Matrix, name: str) -> LockedModel:
+    model = matrix.models[name]
+    if not isinstance(model, FolderModel):
+        msg = f"model {name} is no folder any more"
+        raise ProjectError(msg, hint="run: gpulayers lock")
+    digest, size = wanted.model_digest(model)
+    return LockedModel(name=name, digest=digest, size_bytes=size)

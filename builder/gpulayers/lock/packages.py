@@ -1,0 +1,87 @@
+"""Packages of the OS's archive, by version and hash, asked inside the base that will take them."""
+
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpulayers.engine.buildx import Buildx, Secret
+from gpulayers.errors import RemoteError
+from gpulayers.lock.model import Package
+
+ENTRY = re.compile(r"^(?P<name>\S+) (?P<version>\S+) (?P<sha256>[0-9a-f]{64})$")
+# apt names what it would fetch; its own index then gives the hash of each file.
+QUESTION = """\
+FROM base AS ask
+RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \\
+    --mount=type=secret,id=apt,required=true,target=/etc/apt/sources.list.d/gpulayers.sources <<'ASK'
+set -eu
+apt-get -qq update
+mkdir /answer
+{select} >/tmp/wanted
+while read -r name version; do
+  apt-cache show "$name=$version" | awk -v n="$name" -v v="$version" \\
+    '/^SHA256:/ {{ print n, v, $2; exit }}' >>/answer/packages
+done </tmp/wanted
+touch /answer/packages
+ASK
+FROM scratch
+COPY --from=ask /answer /
+"""
+CLOSURE = (
+    "apt-get -qq --simulate --no-install-recommends install {names}"
+    " | sed -n 's/^Inst \\([^ ]*\\)\\( \\[[^]]*\\]\\)* (\\([^ ]*\\) .*/\\1 \\3/p'"
+)
+ALONE = 'for n in {names}; do apt-cache show --no-all-versions "$n" | awk -v n="$n" \'/^Version:/ {{ print n, $2; exit }}\'; done'
+
+
+def ask(
+    buildx: Buildx,
+    base: str,
+    names: Sequence[str],
+    *,
+    secrets: Sequence[Secret],
+    with_needs: bool,
+    platform: str,
+) -> tuple[Package, ...]:
+    """What apt would take for these names on that base, sorted by name.
+
+    Shape: ``with_needs`` adds the dependencies that the base lacks; ``base`` is an image reference.
+    Raises: RemoteError: the archive does not answer or lacks a package (apt's own words follow).
+    """
+    if not names:
+        return ()
+    select = (CLOSURE if with_needs else ALONE).format(names=" ".join(names))
+    with tempfile.TemporaryDirectory(prefix="gpulayers-") as name:
+        folder = Path(name)
+        (folder / "in").mkdir()
+        text = QUESTION.replace("{select}", select).replace("{{", "{").replace("}}", "}")
+        (folder / "in" / "Dockerfile").write_text(text, encoding="utf-8")
+        outcome = buildx.build(
+            folder / "in",
+            output=f"type=local,dest={folder / 'out'}",
+            contexts={"base": f"docker-image://{base}"},
+            secrets=secrets,
+            platform=platform,
+            no_cache=True,
+            timeout_s=600,
+        )
+        if outcome.failure is not None:
+            said = "\n".join(f"  {line}" for line in outcome.failure.lines[-8:])
+            msg = f"the OS archive of {base} did not give {', '.join(names)}:\n{said}"
+            raise RemoteError(msg, hint="look at the network and at the machine's apt sources")
+        answer = (folder / "out" / "packages").read_text(encoding="utf-8")
+    return _parse(answer, names=names if not with_needs else (), base=base)
+
+
+def _parse(answer: str, *, names: Sequence[str], base: str) -> tuple[Package, ...]:
+    found = [
+        Package(name=match["name"], version=match["version"], sha256=match["sha256"])
+        for line in answer.splitlines()
+        if (match := ENTRY.match(line)) is not None
+    ]
+    missing = sorted(set(names) - {package.name for package in found})
+    if missing:
+        msg = f"the OS archive of {base} has no package {', '.join(missing)}"
+        raise RemoteError(msg, hint="look for the package's name in that release")
+    return tuple(sorted(found))

@@ -1,0 +1,179 @@
+"""What a project asks a lock for: derived from matrix and layers alone, so it can be compared."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpulayers.layer import LayerDef, Library, stack
+from gpulayers.matrix.model import NO_MODEL, Cell, FolderModel, Matrix, PackageModel
+from gpulayers.refs import Platform
+
+TOOLS = "tools"
+# Any Debian 12 serves: of it, only Python is taken into images, from its packages.
+TOOLS_SOURCES = ("docker.io/library/debian:12-slim", "bootstrap:bookworm")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class ClosureWanted:
+    """A closure by its name (see ``lock.model.Closure``) and the requirements that make it."""
+
+    python: str
+    platform: Platform
+    of: str
+    under: tuple[str, ...]
+    requirements: tuple[str, ...]
+    stands_in_for: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """All that a lock must hold for these cells; every tuple is sorted and without doubles."""
+
+    bases: tuple[tuple[str, tuple[str, ...]], ...]
+    os_packages: tuple[tuple[str, tuple[str, ...]], ...]
+    layer_packages: tuple[tuple[str, tuple[str, ...]], ...]
+    pythons: tuple[tuple[str, tuple[str, ...]], ...]
+    closures: tuple[ClosureWanted, ...]
+    models: tuple[str, ...]
+    platforms: tuple[Platform, ...]
+
+
+def components(matrix: Matrix, layer: LayerDef) -> tuple[str, ...]:
+    """The parts of CUDA that a framework is given, sorted: the project's choice, or the layer's."""
+    options = matrix.frameworks.get(layer.name)
+    own = options.cuda_components if options is not None else None
+    return tuple(sorted(set(layer.cuda_components if own is None else own)))
+
+
+def cuda_name(matrix: Matrix, library: Library, cell: Cell) -> str:
+    """The name of a cell's CUDA closure."""
+    parts = components(matrix, library.layers[cell.framework.name])
+    return f"cuda=={cell.cuda.format()} {','.join(parts)}"
+
+
+def model_name(model: str) -> str:
+    """The name of a model's closure."""
+    return f"model {model}"
+
+
+def requirement_texts(texts: Sequence[str], cell: Cell, parts: Sequence[str]) -> tuple[str, ...]:
+    """Requirements of a layer.toml with the cell's values in their places."""
+    values = {
+        "version": cell.framework.version,
+        "cuda": cell.cuda.format(),
+        "cuda_major": str(cell.cuda.major),
+        "components": ",".join(parts),
+    }
+    return tuple(text.format_map(values) for text in texts)
+
+
+def model_requirements(matrix: Matrix, model: str) -> tuple[str, ...]:
+    """What a model needs from a package index; empty for a folder that needs nothing."""
+    if model == NO_MODEL:
+        return ()
+    found = matrix.models[model]
+    own = (found.package.format(),) if isinstance(found, PackageModel) else ()
+    return (*own, *found.requirements)
+
+
+def closures(matrix: Matrix, library: Library, cell: Cell) -> Iterator[ClosureWanted]:
+    """The closures of a cell, lowest first, for each platform."""
+    framework = library.layers[cell.framework.name]
+    cuda = library.single("cuda")
+    parts = components(matrix, framework)
+    options = matrix.frameworks.get(framework.name)
+    low = requirement_texts(cuda.requirements, cell, parts)
+    middle = requirement_texts(framework.requirements, cell, parts)
+    middle += options.requirements if options is not None else ()
+    top = model_requirements(matrix, cell.model)
+    names = (cuda_name(matrix, library, cell), cell.framework.format(), model_name(cell.model))
+    levels = [(names[0], (), low), (names[1], names[:1], middle)]
+    levels += [(names[2], names[:2], top)] if top else []
+    for platform in matrix.images.platforms:
+        for of, under, requirements in levels:
+            yield ClosureWanted(
+                python=cell.python.format(),
+                platform=platform,
+                of=of,
+                under=under,
+                requirements=requirements,
+                stands_in_for=framework.stands_in_for if under else (),
+            )
+
+
+def gather(matrix: Matrix, library: Library, cells: Sequence[Cell]) -> Wanted:
+    """All that these cells need."""
+    tools = library.single("tools")
+    oses = {cell.os for cell in cells}
+    bases = {os: matrix.bases[os].sources for os in oses}
+    bases[TOOLS] = matrix.bases[TOOLS].sources if TOOLS in matrix.bases else TOOLS_SOURCES
+    layers = {layer.name: layer for cell in cells for layer in stack(library, cell.framework.name)}
+    shared = [*library.single("base").os_packages, *matrix.images.os_packages]
+    shared += [name for layer in layers.values() for name in layer.os_packages]
+    pythons = {cell.python.format() for cell in cells}
+    return Wanted(
+        bases=tuple(sorted(bases.items())),
+        os_packages=tuple(
+            (os, tuple(sorted({*shared, *matrix.bases[os].os_packages}))) for os in sorted(oses)
+        ),
+        layer_packages=tuple(
+            (name, layer.packages["debian"])
+            for name, layer in sorted({**layers, tools.name: tools}.items())
+            if "debian" in layer.packages
+        ),
+        pythons=tuple((python, matrix.pythons[python]) for python in sorted(pythons)),
+        closures=tuple(
+            sorted({closure for cell in cells for closure in closures(matrix, library, cell)})
+        ),
+        models=tuple(sorted({cell.model for cell in cells if _is_folder(matrix, cell.model)})),
+        platforms=tuple(sorted(matrix.images.platforms)),
+    )
+
+
+def _is_folder(matrix: Matrix, model: str) -> bool:
+    return model != NO_MODEL and isinstance(matrix.models[model], FolderModel)
+
+
+def digest(wanted: Wanted) -> str:
+    """A hash over everything that is wanted: a lock for another one does not fit."""
+    shape: Mapping[str, object] = {
+        "bases": wanted.bases,
+        "os-packages": wanted.os_packages,
+        "layer-packages": wanted.layer_packages,
+        "pythons": wanted.pythons,
+        "closures": [
+            (c.python, c.platform.format(), c.of, c.under, c.requirements, c.stands_in_for)
+            for c in wanted.closures
+        ],
+        "models": wanted.models,
+        "platforms": [platform.format() for platform in wanted.platforms],
+    }
+    text = json.dumps(shape, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def model_files(model: FolderModel) -> tuple[Path, ...]:
+    """The files of a folder model that go into the image, sorted; its checks do not."""
+    left_out = {path.resolve() for path in (model.check, model.smoke) if path is not None}
+    found = []
+    for path in sorted(model.path.rglob("*")):
+        inside = {path.resolve(), *(parent.resolve() for parent in path.parents)}
+        hidden = "__pycache__" in path.parts
+        if path.is_file() and not hidden and not inside & left_out:
+            found.append(path)
+    return tuple(found)
+
+
+def model_digest(model: FolderModel) -> tuple[str, int]:
+    """A hash over names, modes and contents of a model's files (its check too), and bytes."""
+    total = hashlib.sha256()
+    size = 0
+    extra = (model.check,) if model.check is not None else ()
+    for path in (*model_files(model), *extra):
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        name = path.relative_to(model.path) if path.is_relative_to(model.path) else path.name
+        total.update(f"{name}\0{path.stat().st_mode & 0o100}\0{content}\n".encode())
+        size += path.stat().st_size
+    return f"sha256:{total.hexdigest()}", size

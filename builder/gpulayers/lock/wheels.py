@@ -1,0 +1,138 @@
+"""Closures of wheels through uv: each layer's on top of the ones below, which it cannot change."""
+
+import json
+import tempfile
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from packaging.tags import Tag, compatible_tags, cpython_tags
+from packaging.utils import canonicalize_name, parse_wheel_filename
+
+from gpulayers.engine import process
+from gpulayers.errors import ProjectError, RemoteError
+from gpulayers.lock.model import Wheel
+from gpulayers.refs import Platform
+
+# The oldest glibc among the bases that are known (Ubuntu 22.04), so that a wheel fits all of them.
+GLIBC = (2, 35)
+UNREACHABLE = ("Failed to fetch", "error sending request", "dns error", "Connection refused")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What to resolve: requirements, what is fixed already, what stands in for which package."""
+
+    python: str
+    platform: Platform
+    requirements: tuple[str, ...]
+    fixed: tuple[Wheel, ...]
+    stands_in_for: tuple[str, ...]
+
+
+def resolve(question: Question, *, config: Path, index: str) -> tuple[Wheel, ...]:
+    """All wheels that the requirements need, sorted by file name.
+
+    Raises: ProjectError: no set of wheels fits (uv's own words follow);
+        RemoteError: the index cannot be reached.
+    """
+    with tempfile.TemporaryDirectory(prefix="gpulayers-") as name:
+        folder = Path(name)
+        argv = _argv(question, folder, config)
+        done = process.run(argv, cwd=folder, timeout_s=600, env={"UV_SYSTEM_CERTS": "1"})
+        if not done.ok:
+            raise _refusal(question, done.tail(25))
+        table = tomllib.loads((folder / "pylock.toml").read_text(encoding="utf-8"))
+    packages = table.get("packages")
+    tags = supported_tags(question.python, question.platform)
+    found = [
+        _choose(item, tags, index)
+        for item in (packages if isinstance(packages, list) else [])
+        if isinstance(item, dict)
+    ]
+    return tuple(sorted(found))
+
+
+def _argv(question: Question, folder: Path, config: Path) -> list[str]:
+    lines = {
+        "requirements.in": question.requirements,
+        "constraints.txt": tuple(f"{w.name}=={w.version}" for w in question.fixed),
+        "overrides.txt": tuple(f"{n}; python_version < '0'" for n in question.stands_in_for),
+    }
+    for file, content in lines.items():
+        (folder / file).write_text("".join(f"{line}\n" for line in content), encoding="utf-8")
+    libc = f"manylinux_{GLIBC[0]}_{GLIBC[1]}"
+    return [
+        *("uv", "pip", "compile", "--quiet", f"--config-file={config}", "--no-progress"),
+        f"--python-version={question.python}",
+        f"--python-platform={question.platform.machine}-{libc}",
+        *("--only-binary=:all:", "--format=pylock.toml", "--output-file=pylock.toml"),
+        *("--constraints=constraints.txt", "--overrides=overrides.txt", "requirements.in"),
+    ]
+
+
+def _refusal(question: Question, tail: Sequence[str]) -> ProjectError | RemoteError:
+    said = "\n".join(f"  {line}" for line in tail)
+    wanted = ", ".join(question.requirements)
+    if any(word in said for word in UNREACHABLE):
+        msg = f"the package index did not answer for {wanted}:\n{said}"
+        return RemoteError(msg, hint="look at the network, proxy and index settings of uv")
+    msg = (
+        f"no set of wheels fits {wanted} with Python {question.python} "
+        f"on {question.platform.format()}:\n{said}"
+    )
+    return ProjectError(msg, hint="change the version, the Python or the CUDA of that cell")
+
+
+def supported_tags(python: str, platform: Platform) -> dict[Tag, int]:
+    """The wheel tags that such a Python takes on our bases, to their rank (0 is the best)."""
+    major, minor = (int(part) for part in python.split("."))
+    platforms = [f"manylinux_2_{n}_{platform.machine}" for n in range(GLIBC[1], 4, -1)]
+    aliases = {"manylinux_2_17": "manylinux2014", "manylinux_2_12": "manylinux2010"}
+    aliases["manylinux_2_5"] = "manylinux1"
+    for modern, old in aliases.items():
+        at = platforms.index(f"{modern}_{platform.machine}")
+        platforms.insert(at + 1, f"{old}_{platform.machine}")
+    platforms.append(f"linux_{platform.machine}")
+    tags = [
+        *cpython_tags((major, minor), platforms=platforms),
+        *compatible_tags((major, minor), interpreter=f"cp{major}{minor}", platforms=platforms),
+    ]
+    return {tag: rank for rank, tag in reversed(list(enumerate(tags)))}
+
+
+def _choose(item: Mapping[str, object], tags: Mapping[Tag, int], index: str) -> Wheel:
+    name, version = str(item.get("name")), str(item.get("version"))
+    wheels = item.get("wheels")
+    ranked = []
+    for entry in wheels if isinstance(wheels, list) else []:
+        wheel = _read_wheel(entry, name=name, version=version, index=index)
+        own = parse_wheel_filename(wheel.file)[3]
+        rank = min((tags[tag] for tag in own if tag in tags), default=None)
+        if rank is not None:
+            ranked.append((rank, wheel))
+    if not ranked:
+        msg = f"{name} {version} has no wheel that fits"
+        raise ProjectError(msg, hint="take another version; source distributions are not built")
+    return min(ranked, key=lambda pair: pair[0])[1]
+
+
+def _read_wheel(entry: object, *, name: str, version: str, index: str) -> Wheel:
+    table = entry if isinstance(entry, dict) else {}
+    place = table.get("name") or table.get("url") or table.get("path")
+    hashes = table.get("hashes")
+    sha256 = hashes.get("sha256") if isinstance(hashes, dict) else None
+    size = table.get("size")
+    if not isinstance(place, str) or not isinstance(sha256, str):
+        msg = f"the index gives no file and sha256 for {name} {version}: {json.dumps(table)[:200]}"
+        raise RemoteError(msg, hint="use an index that serves hashes")
+    return Wheel(
+        file=unquote(urlsplit(place).path.rpartition("/")[2]),
+        name=canonicalize_name(name),
+        version=version,
+        sha256=sha256,
+        size_bytes=size if isinstance(size, int) else 0,
+        index=index,
+    )

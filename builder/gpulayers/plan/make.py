@@ -1,0 +1,175 @@
+"""Making the plan: images with their steps, names, labels and keys."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from gpulayers.layer import LayerDef, stack
+from gpulayers.lock import wanted
+from gpulayers.lock.wanted import TOOLS
+from gpulayers.matrix import tags
+from gpulayers.matrix.model import NO_MODEL, Cell
+from gpulayers.plan import keys, steps
+from gpulayers.plan.model import Config, Expected, Ground, Image, Plan, Step
+from gpulayers.refs import Platform
+
+LABEL = "io.gpulayers"
+DEFAULT_COMMAND = ("python",)
+
+
+def make(ground: Ground, cells: Sequence[Cell]) -> Plan:
+    """The plan of these cells on every platform of the matrix.
+
+    Raises: KeyError: the lock is for other cells (callers compare ``lock.inputs`` before).
+    """
+    platforms = ground.matrix.images.platforms
+    images = tuple(_image(ground, cell, platform) for cell in cells for platform in platforms)
+    unique = {step.stage: step for image in images for step in image.steps}
+    return Plan(
+        images=images,
+        steps=tuple(unique.values()),
+        tools=steps.tools(ground, platforms[0]),
+        tools_base=_base(ground, TOOLS, platforms[0]),
+    )
+
+
+def _base(ground: Ground, os_name: str, platform: Platform) -> str:
+    base = ground.lock.base(os_name, platform)
+    return f"{base.repository or f'{ground.root}/base'}@{base.digest}"
+
+
+def _image(ground: Ground, cell: Cell, platform: Platform) -> Image:
+    own = steps.of_image(ground, cell, platform)
+    tag = tags.tag(ground.matrix, cell)
+    expected = _expected(ground, cell, platform)
+    wheels = _wheels(ground, cell, platform)
+    config = _config(ground, cell, platform, tag=tag, wheels=wheels)
+    key = _key(ground.lock.base(cell.os, platform).digest, own, config, expected)
+    target = keys.slug(tag if platform.architecture == "amd64" else f"{tag}-arm64")
+    return Image(
+        cell=cell,
+        platform=platform,
+        target=target,
+        tag=tag,
+        key=key,
+        base=_base(ground, cell.os, platform),
+        steps=own,
+        config=_with_label(config, f"{LABEL}.key", key),
+        expected=expected,
+        wheels=wheels,
+        smoke=_smoke(ground, cell),
+    )
+
+
+def _key(base: str, own: Sequence[Step], config: Config, expected: Expected) -> str:
+    return keys.of_value(
+        {
+            "recipe": keys.RECIPE,
+            "base": base,
+            "steps": [step.key for step in own],
+            "env": dict(config.env),
+            "labels": dict(config.labels),
+            "user": config.user,
+            "entrypoint": config.entrypoint,
+            "command": config.command,
+            "workdir": config.workdir,
+            "expected": [
+                expected.python,
+                expected.machine,
+                expected.cuda,
+                expected.distribution,
+                expected.module,
+                expected.version,
+            ],
+        }
+    )
+
+
+def _with_label(config: Config, name: str, value: str) -> Config:
+    return Config(
+        env=config.env,
+        labels={**config.labels, name: value},
+        user=config.user,
+        entrypoint=config.entrypoint,
+        command=config.command,
+        workdir=config.workdir,
+    )
+
+
+def _layers(ground: Ground, cell: Cell) -> tuple[LayerDef, ...]:
+    own = (ground.library.single("base"), *stack(ground.library, cell.framework.name))
+    return (*own, *((ground.library.single("model"),) if cell.model != NO_MODEL else ()))
+
+
+def _config(
+    ground: Ground, cell: Cell, platform: Platform, *, tag: str, wheels: Mapping[str, str]
+) -> Config:
+    env: dict[str, str] = {}
+    entrypoint: tuple[str, ...] = ()
+    for layer in _layers(ground, cell):
+        env.update(layer.env)
+        entrypoint = layer.entrypoint or entrypoint
+    env.update(ground.matrix.images.env)
+    return Config(
+        env=env,
+        labels=_labels(ground, cell, platform, tag=tag, wheels=wheels),
+        user=ground.matrix.images.user,
+        entrypoint=entrypoint,
+        command=DEFAULT_COMMAND,
+        workdir=env.get("HOME", "/"),
+    )
+
+
+def _labels(
+    ground: Ground, cell: Cell, platform: Platform, *, tag: str, wheels: Mapping[str, str]
+) -> dict[str, str]:
+    base = ground.lock.base(cell.os, platform)
+    labels = {
+        "org.opencontainers.image.title": ground.matrix.images.name,
+        "org.opencontainers.image.version": tag,
+        "org.opencontainers.image.base.name": base.source,
+        "org.opencontainers.image.base.digest": base.digest,
+        f"{LABEL}.framework.name": cell.framework.name,
+        f"{LABEL}.framework.version": cell.framework.version,
+    }
+    values = cell.values()
+    labels |= {f"{LABEL}.{axis}": values[axis] for axis in ("os", "python", "cuda", "model")}
+    shown = (name for name in wheels if name.startswith("nvidia-") or name == "cuda-toolkit")
+    labels |= {f"{LABEL}.wheel.{name}": wheels[name] for name in shown}
+    return dict(sorted(labels.items()))
+
+
+def _wheels(ground: Ground, cell: Cell, platform: Platform) -> dict[str, str]:
+    python = cell.python.format()
+    cuda = wanted.cuda_name(ground.matrix, ground.library, cell)
+    names: list[tuple[str, tuple[str, ...]]] = [(cuda, ()), (cell.framework.format(), (cuda,))]
+    if wanted.model_requirements(ground.matrix, cell.model):
+        names.append((wanted.model_name(cell.model), (cuda, cell.framework.format())))
+    found = {
+        wheel.name: wheel.version
+        for of, under in names
+        for wheel in ground.lock.closure(python, platform, of, under)
+    }
+    return dict(sorted(found.items()))
+
+
+def _expected(ground: Ground, cell: Cell, platform: Platform) -> Expected:
+    layer = ground.library.layers[cell.framework.name]
+    identity = layer.identity
+    texts = (identity.distribution, identity.module) if identity is not None else ("", "")
+    distribution, module = wanted.requirement_texts(texts, cell, ())
+    return Expected(
+        python=cell.python.format(),
+        machine=platform.machine,
+        cuda=cell.cuda.format(),
+        distribution=distribution,
+        module=module,
+        version=cell.framework.version,
+    )
+
+
+def _smoke(ground: Ground, cell: Cell) -> tuple[Path, ...]:
+    found = [path for layer in _layers(ground, cell) for path in layer.smoke]
+    model = ground.matrix.models.get(cell.model)
+    if model is not None and model.smoke is not None:
+        found += sorted(model.smoke.glob("*.py")) if model.smoke.is_dir() else [model.smoke]
+    return tuple(found)

@@ -1,0 +1,116 @@
+"""What will be built: unique steps with content keys, and images as ordered lists of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpulayers.layer import Library
+from gpulayers.lock.model import Lock, Package, Wheel
+from gpulayers.matrix.model import Cell, Matrix
+from gpulayers.refs import Platform
+
+Value = str | int | bool | tuple[str, ...] | tuple[Package, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One filesystem tree that images share.
+
+    Shape: ``stage`` is its name in every Dockerfile; ``values`` fill the layer's template; ``needs``
+    are stages that must stand before its own; ``context`` is a folder that it reads (name, path).
+    Units: ``size_bytes`` is what its inputs weigh as downloads, 0 where unknown.
+    """
+
+    name: str
+    layer: str
+    stage: str
+    key: str
+    template: Path
+    values: Mapping[str, Value]
+    needs: tuple[str, ...]
+    context: tuple[str, Path] | None
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What an image says of itself; ``user`` is ``UID:GID``."""
+
+    env: Mapping[str, str]
+    labels: Mapping[str, str]
+    user: str
+    entrypoint: tuple[str, ...]
+    command: tuple[str, ...]
+    workdir: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What the identity check must find inside the image: all of it from the cell.
+
+    Shape: ``distribution`` is the framework's wheel, ``module`` what it is imported as; ``machine``
+    is what ``uname -m`` prints there.
+    """
+
+    python: str
+    machine: str
+    cuda: str
+    distribution: str
+    module: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """One image: its cell, names, steps from the lowest, and what must be true of it.
+
+    Shape: ``target`` is its name in the bake file; ``base`` is an image reference by digest;
+    ``wheels`` maps a package to the version that the lock installs; ``smoke`` are check files in
+    the order of the layers; ``secrets`` are ids that its steps ask for.
+    """
+
+    cell: Cell
+    platform: Platform
+    target: str
+    tag: str
+    key: str
+    base: str
+    steps: tuple[Step, ...]
+    config: Config
+    expected: Expected
+    wheels: Mapping[str, str]
+    smoke: tuple[Path, ...]
+
+    @property
+    def key12(self) -> str:
+        """The start of the key, as tags show it."""
+        return self.key[:12]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Images in the order of the cells, their unique steps in the order of first use.
+
+    Shape: ``tools`` is the step that the others work with and no image has; ``tools_base`` is what
+    it stands on.
+    """
+
+    images: tuple[Image, ...]
+    steps: tuple[Step, ...]
+    tools: Step
+    tools_base: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """What a plan is made from; ``root`` is the registry and path that images and bases are below."""
+
+    matrix: Matrix
+    library: Library
+    lock: Lock
+    root: str
+
+    @property
+    def uv(self) -> Wheel:
+        """The wheel that brings uv into the build."""
+        return self.lock.uv

@@ -1,0 +1,203 @@
+"""The steps of an image, layer by layer: big wheels alone, the small rest of a layer together."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpulayers.layer import LayerDef, stack
+from gpulayers.lock import wanted
+from gpulayers.lock.model import Wheel
+from gpulayers.lock.wanted import TOOLS
+from gpulayers.matrix.model import NO_MODEL, Cell, FolderModel
+from gpulayers.plan.keys import Draft, of_file, step
+from gpulayers.plan.model import Ground, Step
+from gpulayers.refs import Platform
+
+MB = 10**6
+# Where the loader of Debian and its kin looks without being told.
+LIBRARIES = {"x86_64": "/usr/lib/x86_64-linux-gnu", "aarch64": "/usr/lib/aarch64-linux-gnu"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Which image the steps are for."""
+
+    ground: Ground
+    cell: Cell
+    platform: Platform
+
+    @property
+    def shown(self) -> str:
+        """The platform as text."""
+        return self.platform.format()
+
+
+def tools(ground: Ground, platform: Platform) -> Step:
+    """The step with what the other steps work with."""
+    layer = ground.library.single("tools")
+    uv = ground.uv
+    return step(
+        Draft(
+            name=TOOLS,
+            layer=layer,
+            platform=platform.format(),
+            base=ground.lock.base(TOOLS, platform).digest,
+            values={
+                "apt_secret": f"apt-{TOOLS}",
+                "packages": tuple(
+                    f"{package.name}={package.version}"
+                    for package in ground.lock.package_set(layer.name, platform)
+                ),
+                "uv": (f"{uv.name}=={uv.version} --hash=sha256:{uv.sha256}",),
+            },
+        )
+    )
+
+
+def of_image(ground: Ground, cell: Cell, platform: Platform) -> tuple[Step, ...]:
+    """The steps of a cell's image, lowest first."""
+    place = Place(ground=ground, cell=cell, platform=platform)
+    below = tools(ground, platform)
+    found = [*_os_step(place, below)]
+    python: Step | None = None
+    for layer in stack(ground.library, cell.framework.name):
+        if layer.kind in {"tool", "python"}:
+            made = _package_step(place, layer, below)
+            found.append(made)
+            python = made if layer.kind == "python" else python
+        elif python is not None:
+            found += _wheel_steps(place, layer, python, _layer_wheels(place, layer))
+    if python is not None and cell.model != NO_MODEL:
+        found += _model_steps(place, python)
+    return tuple(found)
+
+
+def _os_step(place: Place, below: Step) -> Iterator[Step]:
+    packages = place.ground.lock.package_set("base", place.platform, os=place.cell.os)
+    if packages:
+        yield step(
+            Draft(
+                name=f"packages-{place.cell.os}",
+                layer=place.ground.library.single("base"),
+                platform=place.shown,
+                base=place.ground.lock.base(place.cell.os, place.platform).digest,
+                under=(below,),
+                values={"apt_secret": f"apt-{place.cell.os}", "packages": packages},
+            )
+        )
+
+
+def _package_step(place: Place, layer: LayerDef, below: Step) -> Step:
+    python = place.cell.python.format()
+    is_python = layer.kind == "python"
+    source = next((p for p in place.ground.lock.pythons if p.python == python), None)
+    is_debian = not is_python or (source is not None and source.source == "debian")
+    packages = place.ground.lock.package_set(layer.name, place.platform) if is_debian else ()
+    return step(
+        Draft(
+            name=f"python-{python}" if is_python else layer.name,
+            layer=layer,
+            platform=place.shown,
+            under=(below,),
+            values={
+                "apt_secret": f"apt-{TOOLS}",
+                "packages": packages,
+                "machine": place.platform.machine,
+                "python": python if is_python else "",
+                "debian": is_debian,
+                "standalone": source.version if is_python and source is not None else "",
+            },
+        )
+    )
+
+
+def _layer_wheels(place: Place, layer: LayerDef) -> tuple[Wheel, ...]:
+    ground, cell = place.ground, place.cell
+    cuda = wanted.cuda_name(ground.matrix, ground.library, cell)
+    names = {"cuda": (cuda, ()), "framework": (cell.framework.format(), (cuda,))}
+    if layer.kind not in names:
+        return ()
+    of, under = names[layer.kind]
+    return ground.lock.closure(cell.python.format(), place.platform, of, under)
+
+
+def _wheel_steps(
+    place: Place, layer: LayerDef, python: Step, wheels: Sequence[Wheel]
+) -> Iterator[Step]:
+    limit = place.ground.matrix.recipe.big_wheel_mb * MB
+    big = [wheel for wheel in wheels if wheel.size_bytes >= limit]
+    rest = [wheel for wheel in wheels if wheel.size_bytes < limit]
+    if rest:
+        # What a layer needs beside its own big wheels changes least often: it stands lowest.
+        yield _wheel_step(place, layer, python, rest, name=f"{layer.name}-wheels")
+    for wheel in sorted(big, key=lambda one: one.name):
+        yield _wheel_step(place, layer, python, [wheel], name=f"{wheel.name}-{wheel.version}")
+
+
+def _wheel_step(
+    place: Place, layer: LayerDef, python: Step, wheels: Sequence[Wheel], *, name: str
+) -> Step:
+    return step(
+        Draft(
+            name=name,
+            layer=layer,
+            platform=place.shown,
+            under=(python,),
+            more_templates=_shared_templates(place),
+            size_bytes=sum(wheel.size_bytes for wheel in wheels),
+            values={
+                "venv": f"{python.stage}-venv",
+                "libraries": LIBRARIES[place.platform.machine],
+                "wheels": tuple(
+                    f"{w.name}=={w.version} --hash=sha256:{w.sha256}" for w in sorted(wheels)
+                ),
+                "model": "",
+            },
+        )
+    )
+
+
+def _shared_templates(place: Place) -> tuple[Path, ...]:
+    found = (folder / "wheels.j2" for folder in place.ground.library.folders)
+    return tuple(path for path in found if of_file(path))[:1]
+
+
+def _model_steps(place: Place, python: Step) -> Iterator[Step]:
+    ground, cell = place.ground, place.cell
+    layer = ground.library.single("model")
+    if wanted.model_requirements(ground.matrix, cell.model):
+        under = (wanted.cuda_name(ground.matrix, ground.library, cell), cell.framework.format())
+        of = wanted.model_name(cell.model)
+        wheels = ground.lock.closure(cell.python.format(), place.platform, of, under)
+        if wheels:
+            name = f"model-{cell.model}-wheels"
+            yield _wheel_step(place, layer, python, wheels, name=name)
+    model = ground.matrix.models[cell.model]
+    if isinstance(model, FolderModel):
+        yield _folder_step(place, layer, python, model)
+
+
+def _folder_step(place: Place, layer: LayerDef, python: Step, model: FolderModel) -> Step:
+    locked = next(entry for entry in place.ground.lock.models if entry.name == model.name)
+    check = model.check
+    aside = [path for path in (check, model.smoke) if path is not None]
+    inside = [f"./{p.relative_to(model.path)}" for p in aside if p.is_relative_to(model.path)]
+    return step(
+        Draft(
+            name=f"model-{model.name}",
+            layer=layer,
+            platform=place.shown,
+            under=(python,),
+            context=(f"model-{model.name}", model.path),
+            context_digest=locked.digest,
+            size_bytes=locked.size_bytes,
+            values={
+                "venv": f"{python.stage}-venv",
+                "wheels": (),
+                "model": model.name,
+                "context": f"model-{model.name}",
+                "leave_out": ("__pycache__", *inside),
+                "check": str(check.relative_to(model.path)) if check is not None else "",
+            },
+        )
+    )
