@@ -73,7 +73,10 @@ def is_private(layout: Layout) -> bool:
 def found_line(layout: Layout) -> str:
     """The machine's own engine in words."""
     docker, buildx = machine_versions(layout) or ((), ())
-    return f"{version.text(docker)}, buildx {version.text(buildx)}, the machine's own"
+    env = machine_environment(layout)
+    store = ask(["docker", "info", "--format", "{{.DriverStatus}}"], env=env).out
+    note = "" if "io.containerd.snapshotter" in store else ", without the containerd image store"
+    return f"{version.text(docker)}, buildx {version.text(buildx)}, the machine's own{note}"
 
 
 def check_possible() -> None:

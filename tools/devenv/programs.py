@@ -53,7 +53,7 @@ def link(layout: Layout, names: Iterable[str]) -> None:
                 # Newer suites have what was in /bin in /usr/bin.
                 target = layout.packages / package / "usr" / inside
             if package in WRAPPED:
-                _write_wrapper(layout, layout.bin / name.removesuffix("-nft"), target)
+                _write_wrapper(layout, layout.bin / name.replace("-nft", ""), target)
             else:
                 link_one(layout.bin / name, target)
 
@@ -62,7 +62,7 @@ def unlink(layout: Layout, names: Iterable[str]) -> None:
     """Take the programs of these packages out of the folder again."""
     for package in names:
         for name in FILES[package]:
-            (layout.bin / name.removesuffix("-nft")).unlink(missing_ok=True)
+            (layout.bin / name.replace("-nft", "")).unlink(missing_ok=True)
 
 
 def link_one(path: Path, target: Path) -> None:

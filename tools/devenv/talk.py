@@ -1,5 +1,6 @@
 """What is said to the person at the terminal, and the one error that ends a command."""
 
+import os
 import sys
 
 
@@ -19,8 +20,12 @@ class DevenvError(Exception):
 
 def say(name: str, how: str, detail: str = "") -> None:
     """Print one line: the thing, how it came to be there, its version or place."""
-    sys.stdout.write(f"{name:<24} {how:<9} {detail}".rstrip() + "\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(f"{name:<24} {how:<9} {detail}".rstrip() + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Nobody listens any more (`| head`), but what was begun is brought to its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def size(count_bytes: int) -> str:
