@@ -12,6 +12,7 @@ from gpulayers.matrix.lines import KeyPath, Source
 
 T = TypeVar("T")
 _SHOWN = 60
+_LISTED = 12
 _KINDS: tuple[tuple[type, str], ...] = (
     (bool, "a boolean"),  # before int: a bool is one
     (str, "a string"),
@@ -46,11 +47,13 @@ def typed(value: object) -> str:
 
 
 def nearest(name: str, known: Collection[str]) -> str:
-    """The hint for a name that is not known: the nearest one, else all of them."""
-    close = difflib.get_close_matches(name, sorted(known), n=1)
+    """The hint for a name that is not known: the nearest one, else those that are (some of them)."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1)
     if close:
         return f"did you mean {close[0]}?"
-    return f"known: {', '.join(sorted(known))}" if known else ""
+    more = ", …" if len(names) > _LISTED else ""
+    return f"known: {', '.join(names[:_LISTED])}{more}" if names else ""
 
 
 @dataclass(slots=True, kw_only=True)
