@@ -47,7 +47,7 @@ def typed(value: object) -> str:
 
 
 def nearest(name: str, known: Collection[str]) -> str:
-    """The hint for a name that is not known: the nearest one, else those that are (some of them)."""
+    """The hint for an unknown name: the nearest known one, else some that are known."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1)
     if close:
