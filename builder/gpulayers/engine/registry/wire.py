@@ -44,19 +44,17 @@ class Wire:
         with self._session() as session, _reasons(self._timeout_s):
             sent = self._logins.known(request)
             with self._exchange(session, request, sent) as response:
-                if response.status_code != HTTPStatus.UNAUTHORIZED or _went_elsewhere(
-                    request, response
-                ):
-                    return _read(response, request)
-                refused = _read(response, request)
+                answer, challenged = _read(response, request), _is_challenge(request, response)
+            if not challenged:
+                return answer
             header = self._logins.answer(
                 request,
-                challenge=refused.headers.get("www-authenticate", ""),
+                challenge=answer.headers.get("www-authenticate", ""),
                 refused=sent,
                 session=session,
             )
             if not header:
-                return refused
+                return answer
             with self._exchange(session, request, header) as response:
                 return _read(response, request)
 
@@ -105,9 +103,10 @@ def _as_it_is(request: requests.PreparedRequest) -> requests.PreparedRequest:
     return request
 
 
-def _went_elsewhere(request: Request, response: requests.Response) -> bool:
-    """Whether a redirect led to another host, whose challenge is not the registry's."""
-    return urlsplit(request.url).netloc != urlsplit(response.url).netloc
+def _is_challenge(request: Request, response: requests.Response) -> bool:
+    """Whether the registry itself, and no host that a redirect led to, wants a login."""
+    here = urlsplit(request.url).netloc == urlsplit(response.url).netloc
+    return here and response.status_code == HTTPStatus.UNAUTHORIZED
 
 
 def _read(response: requests.Response, request: Request) -> Response:
