@@ -81,12 +81,13 @@ def judge(report: Report, policy: Policy, channel: str) -> Verdict:
     """
     rule = policy.rule(channel)
     rejected = [finding for finding in report.findings if _is_rejected(finding, rule)]
+    accepted = [finding for finding in report.findings if not _is_rejected(finding, rule)]
     age = report.created - report.database.updated if report.database.updated else None
     ready = report.database.status == "ready"
     return Verdict(
         channel=channel,
         rejected=worst_first(rejected),
-        accepted=counts(finding for finding in report.findings if finding not in rejected),
+        accepted=counts(accepted),
         stale=ready and (age is None or age > timedelta(days=policy.max_age_days)),
         age_days=age.days if age is not None else None,
     )

@@ -1,0 +1,90 @@
+"""A real engine and registry for the tests of this folder, or the reason why there is none.
+
+``python3 tools/devenv run -- pytest tests/engine`` gives the private ones. In CI, and with
+``--engine``, a missing engine is a failure: a suite that skipped everything is green as well.
+"""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from gpulayers.engine import process
+from gpulayers.engine.process import Finished
+
+Docker: TypeAlias = Callable[..., Finished]
+Push: TypeAlias = Callable[..., str]
+HERE = Path(__file__).parent
+TIMEOUT_S = 300.0
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--engine", action="store_true", help="fail where there is no engine")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.engine)
+
+
+@pytest.fixture(scope="session")
+def engine_env(request: pytest.FixtureRequest) -> dict[str, str]:
+    """The variables that lead to the engine: registry address, engine, client settings."""
+    names = ("GPULAYERS_REGISTRY", "DOCKER_HOST", "DOCKER_CONFIG")
+    found = {name: os.environ[name] for name in names if os.environ.get(name)}
+    if "GPULAYERS_REGISTRY" in found:
+        return found
+    reason = "GPULAYERS_REGISTRY is not set: run it through python3 tools/devenv run --"
+    if os.environ.get("CI") or request.config.getoption("--engine", default=False):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def registry(engine_env: dict[str, str]) -> str:
+    """Host and port of the registry to push to."""
+    return engine_env["GPULAYERS_REGISTRY"]
+
+
+@pytest.fixture(scope="session")
+def docker(engine_env: dict[str, str]) -> Docker:
+    """Runs the docker command line and fails the test with its words when it does not end well."""
+
+    def run(*arguments: str, check: bool = True, cwd: Path | None = None) -> Finished:
+        finished = process.run(["docker", *arguments], env=engine_env, cwd=cwd, timeout_s=TIMEOUT_S)
+        if check and not finished.ok:
+            pytest.fail(f"docker {' '.join(arguments)}: {finished.tail(20)}")
+        return finished
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def push(docker: Docker, registry: str, tmp_path_factory: pytest.TempPathFactory) -> Push:
+    """Builds a Dockerfile with files beside it, pushes it, and returns its manifest's digest.
+
+    Shape: ``push(name, dockerfile, files={"path": "text"}, platform="linux/amd64")``.
+    """
+
+    def make(
+        name: str, dockerfile: str, *, files: dict[str, str], platform: str = "linux/amd64"
+    ) -> str:
+        context = tmp_path_factory.mktemp("context")
+        for path, text in {**files, "Dockerfile": dockerfile}.items():
+            place = context / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text, encoding="utf-8")
+        metadata = context.with_name(f"{context.name}.json")
+        output = f"type=image,name={registry}/{name},push=true,oci-mediatypes=true"
+        docker(
+            *("buildx", "build", "--provenance=false", "--platform", platform),
+            *("--metadata-file", str(metadata), "--output", output, str(context)),
+        )
+        digest: str = json.loads(metadata.read_text(encoding="utf-8"))["containerimage.digest"]
+        return digest
+
+    return make
