@@ -16,6 +16,8 @@ from gpulayers.refs import ImageRef, Platform
 
 CALL_TIMEOUT_S = 60.0
 PULL_TIMEOUT_S = 1800.0
+# On every container of ours; its value is the image's digest.
+LABEL = "io.gpulayers.smoke"
 
 
 class Runner(Protocol):
@@ -147,7 +149,7 @@ def start_arguments(container: Container) -> tuple[str, ...]:
         *("--detach", f"--name={container.name}", "--pull=never"),
         *(f"--platform={container.platform.format()}", f"--user={container.user}"),
         *("--network=none", "--read-only", "--cap-drop=ALL"),
-        *("--security-opt=no-new-privileges", "--label=io.gpulayers.smoke=1"),
+        *("--security-opt=no-new-privileges", f"--label={LABEL}={container.image.digest}"),
         *tmpfs,
         *env,
         *container.gpu,
