@@ -19,6 +19,7 @@ from gpulayers.engine.registry.refusal import Trouble, clean
 from gpulayers.engine.registry.transport import NoAnswerError, Request, Response
 
 CHUNK = 1 << 16
+CONNECT_S = 10.0
 # Empty texts, not None: requests then leaves out the proxies that the environment names.
 _NO_PROXIES = {"http": "", "https": "", "all": ""}
 
@@ -85,7 +86,7 @@ class Wire:
             data=request.body,
             headers=headers,
             stream=True,
-            timeout=self._timeout_s,
+            timeout=(min(CONNECT_S, self._timeout_s), self._timeout_s),
             proxies=_NO_PROXIES if is_loopback(urlsplit(request.url).netloc) else None,
         )
 
@@ -125,6 +126,9 @@ def _read(response: requests.Response, request: Request) -> Response:
 def _reasons(timeout_s: float) -> Iterator[None]:
     try:
         yield
+    except requests.ConnectTimeout as error:
+        msg = f"no connection within {min(CONNECT_S, timeout_s):g} s"
+        raise NoAnswerError(msg, again=True) from error
     except requests.Timeout as error:
         msg = f"no answer within {timeout_s:g} s"
         raise NoAnswerError(msg, again=True) from error
