@@ -186,8 +186,10 @@ def start(layout: Layout) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     write_atomically(layout.daemon_config, config)
     _stop_children(layout)
-    # A killed engine leaves its number, and the next one refuses to start while anything has it.
-    layout.pid_file.unlink(missing_ok=True)
+    # A killed engine leaves its number, and the next one refuses to start while anything has it;
+    # that of its containerd makes the next one wait 10 s for a process that is gone.
+    for number in (layout.pid_file, layout.exec_root / "containerd" / "containerd.pid"):
+        number.unlink(missing_ok=True)
     processes.start(
         [layout.bin / DAEMON, "--config-file", layout.daemon_config],
         log=layout.log / "dockerd.log",
