@@ -73,7 +73,7 @@ def locate(text: str) -> dict[KeyPath, int]:
     in double quotes that has escapes in it is not found, so its table's line serves.
     """
     scan = _Scan(text)
-    with contextlib.suppress(_LostError):
+    with contextlib.suppress(_LostError, RecursionError):
         scan.document()
     return scan.found
 
