@@ -15,6 +15,7 @@ EXIT_CODE = re.compile(r"exit code: (\d+)")
 # One level for images and cache, or the same layer would be stored twice.
 COMPRESSION = "compression=zstd,compression-level=3,oci-mediatypes=true"
 IMAGE_OUTPUT = f"type=image,push=true,unpack=false,store=false,{COMPRESSION}"
+CACHE_WORK = ("importing cache manifest", "exporting cache")
 CANCELED = ("context canceled", "Canceled")
 
 
@@ -120,6 +121,9 @@ class Progress:
     def failure(self) -> StepFailure:
         """The first vertex with an error of its own, or what stood in plain text."""
         for digest, vertex in self.vertices.items():
+            # A cache that is not there yet is reported as an error and harms nothing.
+            if vertex.name.startswith(CACHE_WORK):
+                continue
             if vertex.error and not any(word in vertex.error for word in CANCELED):
                 code = EXIT_CODE.search(vertex.error)
                 lines = (*self.logs.get(digest, [])[-20:], process.redact(vertex.error))

@@ -124,6 +124,10 @@ def _started(
         yield process
     finally:
         end(process)
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
 
 
 def _drain(stream: IO[str] | None, take: Callable[[str], object]) -> None:

@@ -10,17 +10,17 @@ from gpulayers.errors import RemoteError
 from gpulayers.lock.model import Package
 
 ENTRY = re.compile(r"^(?P<name>\S+) (?P<version>\S+) (?P<sha256>[0-9a-f]{64})$")
+SOURCES = "/etc/apt/sources.list.d/gpulayers.sources"
 # apt names what it would fetch; its own index then gives the hash of each file.
-QUESTION = """\
-FROM base AS ask
-RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \\
-    --mount=type=secret,id=apt,required=true,target=/etc/apt/sources.list.d/gpulayers.sources <<'ASK'
+QUESTION = r"""FROM base AS ask
+RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=secret,id=apt,required=true,target={target} <<'ASK'
 set -eu
 apt-get -qq update
 mkdir /answer
 {select} >/tmp/wanted
 while read -r name version; do
-  apt-cache show "$name=$version" | awk -v n="$name" -v v="$version" \\
+  apt-cache show "$name=$version" | awk -v n="$name" -v v="$version" \
     '/^SHA256:/ {{ print n, v, $2; exit }}' >>/answer/packages
 done </tmp/wanted
 touch /answer/packages
@@ -32,7 +32,10 @@ CLOSURE = (
     "apt-get -qq --simulate --no-install-recommends install {names}"
     " | sed -n 's/^Inst \\([^ ]*\\)\\( \\[[^]]*\\]\\)* (\\([^ ]*\\) .*/\\1 \\3/p'"
 )
-ALONE = 'for n in {names}; do apt-cache show --no-all-versions "$n" | awk -v n="$n" \'/^Version:/ {{ print n, $2; exit }}\'; done'
+ALONE = (
+    'for n in {names}; do apt-cache show --no-all-versions "$n"'
+    """ | awk -v n="$n" '/^Version:/ {{ print n, $2; exit }}'; done"""
+)
 
 
 def ask(
@@ -55,7 +58,12 @@ def ask(
     with tempfile.TemporaryDirectory(prefix="gpulayers-") as name:
         folder = Path(name)
         (folder / "in").mkdir()
-        text = QUESTION.replace("{select}", select).replace("{{", "{").replace("}}", "}")
+        text = (
+            QUESTION.replace("{select}", select)
+            .replace("{target}", SOURCES)
+            .replace("{{", "{")
+            .replace("}}", "}")
+        )
         (folder / "in" / "Dockerfile").write_text(text, encoding="utf-8")
         outcome = buildx.build(
             folder / "in",

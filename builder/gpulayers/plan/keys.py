@@ -41,7 +41,7 @@ def slug(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A step before it has a key; ``base`` is the digest of the OS base that it is made upon, or ""."""
+    """A step before it has a key; ``base`` is the digest of the OS base below it, or ""."""
 
     name: str
     layer: LayerDef

@@ -71,7 +71,6 @@ def _key(base: str, own: Sequence[Step], config: Config, expected: Expected) -> 
             "user": config.user,
             "entrypoint": config.entrypoint,
             "command": config.command,
-            "workdir": config.workdir,
             "expected": [
                 expected.python,
                 expected.machine,
@@ -91,7 +90,6 @@ def _with_label(config: Config, name: str, value: str) -> Config:
         user=config.user,
         entrypoint=config.entrypoint,
         command=config.command,
-        workdir=config.workdir,
     )
 
 
@@ -115,7 +113,6 @@ def _config(
         user=ground.matrix.images.user,
         entrypoint=entrypoint,
         command=DEFAULT_COMMAND,
-        workdir=env.get("HOME", "/"),
     )
 
 

@@ -16,8 +16,8 @@ Value = str | int | bool | tuple[str, ...] | tuple[Package, ...]
 class Step:
     """One filesystem tree that images share.
 
-    Shape: ``stage`` is its name in every Dockerfile; ``values`` fill the layer's template; ``needs``
-    are stages that must stand before its own; ``context`` is a folder that it reads (name, path).
+    Shape: ``stage`` is its name in every Dockerfile; ``values`` fill the layer's template;
+    ``needs`` are stages that must stand before its own; ``context`` is a folder that it reads (name, path).
     Units: ``size_bytes`` is what its inputs weigh as downloads, 0 where unknown.
     """
 
@@ -41,7 +41,6 @@ class Config:
     user: str
     entrypoint: tuple[str, ...]
     command: tuple[str, ...]
-    workdir: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +65,7 @@ class Image:
 
     Shape: ``target`` is its name in the bake file; ``base`` is an image reference by digest;
     ``wheels`` maps a package to the version that the lock installs; ``smoke`` are check files in
-    the order of the layers; ``secrets`` are ids that its steps ask for.
+    the order of the layers.
     """
 
     cell: Cell
@@ -103,7 +102,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """What a plan is made from; ``root`` is the registry and path that images and bases are below."""
+    """What a plan is made from; ``root`` is the registry and path that all images are below."""
 
     matrix: Matrix
     library: Library
