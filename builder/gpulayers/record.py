@@ -1,0 +1,250 @@
+"""What happened: one record an image, one report a run, and the exit code they add up to."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+Status = Literal["passed", "failed", "not-run", "simulated"]
+ImageStatus = Literal["built", "cached", "failed", "not-tried"]
+GateName = Literal["identity", "secrets", "duplicates", "size", "scan", "smoke"]
+GATES: tuple[GateName, ...] = get_args(GateName)
+SCHEMA = 1
+# In the order of the pipeline: the first of these that failed gives the exit code.
+EXIT_CODES: Mapping[str, int] = {
+    "build": 6,
+    "identity": 8,
+    "secrets": 8,
+    "duplicates": 8,
+    "size": 16,
+    "scan": 7,
+    "scan-not-made": 14,
+    "smoke": 8,
+    "push": 9,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """The outcome of one gate; ``cls`` is kebab-case and empty when it passed."""
+
+    status: Status
+    cls: str
+    text: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """A layer of an image: its blob and what made it (``base`` for those of the OS base).
+
+    Units: ``size_bytes`` is compressed.
+    """
+
+    digest: str
+    size_bytes: int
+    step: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why an image was not made, or not given its tags.
+
+    Shape: ``blocks`` is the word of ``EXIT_CODES`` that it counts as; ``exit`` is the failed
+    program's status, 0 where none ended; ``repeat`` is a command that does the same again.
+    """
+
+    blocks: str
+    cls: str
+    step: str
+    exit: int
+    stderr_tail: tuple[str, ...]
+    repeat: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageRecord:
+    """All that is known of one image after a run.
+
+    Shape: ``ref`` is by digest, "" when there is no image; ``tags`` are those that point at it now;
+    ``gates`` has every gate, in the order of the pipeline.
+    """
+
+    cell: Mapping[str, str]
+    platform: str
+    key: str
+    tag: str
+    ref: str
+    digest: str
+    tags: tuple[str, ...]
+    status: ImageStatus
+    layers: tuple[Layer, ...]
+    gates: Mapping[GateName, Gate]
+    failure: Failure | None
+
+    @property
+    def size_bytes(self) -> int:
+        """Compressed bytes of all layers, each counted once."""
+        return sum({layer.digest: layer.size_bytes for layer in self.layers}.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A whole run; ``pushed_bytes`` are those of layers that the registry did not have before."""
+
+    started: str
+    seconds: float
+    engine: Mapping[str, str]
+    images: tuple[ImageRecord, ...]
+    pushed_bytes: int
+    interrupted: bool = False
+
+    @property
+    def unique_bytes(self) -> int:
+        """Compressed bytes of all different layers."""
+        layers = {layer.digest: layer.size_bytes for i in self.images for layer in i.layers}
+        return sum(layers.values())
+
+    @property
+    def sum_bytes(self) -> int:
+        """Compressed bytes as if no image shared a layer with another."""
+        return sum(image.size_bytes for image in self.images)
+
+    @property
+    def exit_code(self) -> int:
+        """0, or the code of the first failure in the order of the pipeline."""
+        if self.interrupted:
+            return 130
+        words = {image.failure.blocks for image in self.images if image.failure is not None}
+        return next((code for word, code in EXIT_CODES.items() if word in words), 0)
+
+
+def not_run(cls: str, text: str) -> Gate:
+    """A gate that did not speak, and why."""
+    return Gate(status="not-run", cls=cls, text=text, seconds=0.0)
+
+
+def no_gates(cls: str, text: str) -> dict[GateName, Gate]:
+    """All gates as not run, for the same reason."""
+    return {name: not_run(cls, text) for name in GATES}
+
+
+def format_image(image: ImageRecord) -> dict[str, object]:
+    """An image as the report and the state folder spell it."""
+    failure = image.failure
+    return {
+        "cell": dict(image.cell),
+        "platform": image.platform,
+        "key": image.key,
+        "tag": image.tag,
+        "ref": image.ref,
+        "digest": image.digest,
+        "tags": list(image.tags),
+        "status": image.status,
+        "bytes": image.size_bytes,
+        "layers": [
+            {"digest": layer.digest, "bytes": layer.size_bytes, "step": layer.step}
+            for layer in image.layers
+        ],
+        "gates": {name: format_gate(image.gates[name]) for name in GATES},
+        "failure": None
+        if failure is None
+        else {
+            "class": failure.cls,
+            "blocks": failure.blocks,
+            "step": failure.step,
+            "exit": failure.exit,
+            "stderr_tail": list(failure.stderr_tail),
+            "repeat": failure.repeat,
+        },
+    }
+
+
+def format_gate(gate: Gate) -> dict[str, object]:
+    """A gate as the report spells it."""
+    return {
+        "status": gate.status,
+        "class": gate.cls,
+        "text": gate.text,
+        "seconds": round(gate.seconds, 2),
+    }
+
+
+def format_report(report: Report) -> dict[str, object]:
+    """A report as JSON has it."""
+    return {
+        "schema": SCHEMA,
+        "started": report.started,
+        "seconds": round(report.seconds, 1),
+        "exit_code": report.exit_code,
+        "engine": dict(report.engine),
+        "bytes": {
+            "unique": report.unique_bytes,
+            "sum": report.sum_bytes,
+            "pushed": report.pushed_bytes,
+        },
+        "images": [format_image(image) for image in report.images],
+    }
+
+
+def write(path: Path, document: Mapping[str, object]) -> None:
+    """Write JSON whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{path.name}.new")
+    scratch.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    scratch.replace(path)
+
+
+class Records:
+    """The records of images by digest, in the project's state folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def write(self, image: ImageRecord) -> None:
+        """Keep what is known of an image."""
+        write(self._folder / f"{image.digest.removeprefix('sha256:')}.json", format_image(image))
+
+    def read_gates(self, digest: str) -> Mapping[GateName, Gate] | None:
+        """What the gates said of that digest before, or None where that is not known."""
+        path = self._folder / f"{digest.removeprefix('sha256:')}.json"
+        if not path.is_file():
+            return None
+        try:
+            document: object = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:
+            return None
+        gates = document.get("gates") if isinstance(document, dict) else None
+        if not isinstance(gates, dict) or document.get("failure") is not None:
+            return None
+        found = {name: _parse_gate(gates.get(name)) for name in GATES}
+        return {name: gate for name, gate in found.items() if gate is not None}
+
+
+def _parse_gate(value: object) -> Gate | None:
+    table = value if isinstance(value, dict) else {}
+    for status in get_args(Status):
+        if table.get("status") == status:
+            seconds = table.get("seconds")
+            return Gate(
+                status=status,
+                cls=str(table.get("class", "")),
+                text=str(table.get("text", "")),
+                seconds=float(seconds) if isinstance(seconds, int | float) else 0.0,
+            )
+    return None
+
+
+def read_images(path: Path) -> tuple[Mapping[str, object], ...]:
+    """The images of a report file as JSON tables; empty when there is no such file."""
+    if not path.is_file():
+        return ()
+    document: object = json.loads(path.read_text(encoding="utf-8"))
+    images = document.get("images") if isinstance(document, dict) else None
+    return tuple(image for image in _tables(images))
+
+
+def _tables(value: object) -> Sequence[Mapping[str, object]]:
+    items = value if isinstance(value, list) else []
+    return [item for item in items if isinstance(item, dict)]
