@@ -95,3 +95,9 @@ def test_a_container_that_never_ran_names_what_the_engine_has() -> None:
 def test_only_ending_at_sigterm_in_time_is_good(code: int, seconds: float, *, ok: bool) -> None:
     state = ContainerState(status="exited", exit_code=code, oom_killed=False, error="")
     assert judge.signals(state, seconds).ok is ok
+
+
+def test_a_crash_is_told_by_its_exception_where_its_text_goes_on() -> None:
+    said = ("Traceback (most recent call last):", "ImportError: no numpy", "        reinstall it.")
+    outcome = judged(samples.result(code=1, said=said))
+    assert outcome.text.endswith("said: ImportError: no numpy")

@@ -55,3 +55,10 @@ def test_scripts_keep_the_order_of_their_layers_and_their_level(tmp_path: Path) 
         ("base/cpu_b.py", Level.CPU),
         ("cuda/gpu_c.py", Level.GPU),
     ]
+
+
+def test_a_long_value_is_cut_in_the_sentence_alone() -> None:
+    found = parse.line('{"check": "a", "ok": false, "value": "' + "x" * 500 + '"}')
+    assert found is not None
+    assert len(found.value) == 500
+    assert found.format() == f"a: found {'x' * 200}…"

@@ -1,5 +1,6 @@
 """Makes one outcome of what all scripts of a level said and how their container fared."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,8 @@ from gpulayers.smoke.classes import NEXT, Class, status_of
 from gpulayers.smoke.model import Level, LevelOutcome, Line, ScriptResult
 
 TOLD = 5
+# The line of a traceback that names the exception; its text may go on below it.
+EXCEPTION = re.compile(r"[A-Za-z_][\w.]*: ")
 STOP_GRACE_S = 5
 # 128 and SIGTERM: what a shell and an init report of a child that the signal ended.
 STOPPED = 143
@@ -69,7 +72,8 @@ def _sentences(result: ScriptResult) -> list[str]:
         return [f"{result.script}: no end after {result.seconds:.0f} s"]
     if result.broken:
         return [f"{result.script}: {line.format()}" for line in result.broken]
-    said = result.said[-1] if result.said else "nothing"
+    errors = [text for text in result.said if EXCEPTION.match(text)]
+    said = (errors or list(result.said) or ["nothing"])[-1]
     return [f"{result.script}: wanted results and exit 0, found exit {result.code}, said: {said}"]
 
 

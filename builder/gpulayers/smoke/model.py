@@ -10,6 +10,8 @@ from gpulayers.smoke.classes import Class, Status
 
 # The check of layers/cuda whose result a GPU computed.
 KERNEL_CHECK = "kernel"
+# Longer values are cut in sentences for people; the results keep them whole.
+TEXT_MAX = 200
 # From best to worst; an outcome over several levels is that of the worst.
 ORDER = (Status.PASSED, Status.SIMULATED, Status.NOT_RUN, Status.FAILED)
 
@@ -73,8 +75,9 @@ class Line:
         """The sentence for a result that did not hold."""
         if self.error is not None:
             return f"{self.check}: {self.error.format()}"
-        wanted = f"wanted {self.expected}, " if self.expected else ""
-        return f"{self.check}: {wanted}found {self.value or 'nothing'} {self.unit}".rstrip()
+        wanted = f"wanted {_short(self.expected)}, " if self.expected else ""
+        found = _short(self.value) or "nothing"
+        return f"{self.check}: {wanted}found {found} {self.unit}".rstrip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +174,10 @@ class SmokeReport:
 def _sentence(outcome: LevelOutcome) -> str:
     detail = f" ({outcome.cls}: {outcome.text})" if outcome.cls else ""
     return f"{outcome.level} {outcome.status}{detail}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= TEXT_MAX else f"{text[:TEXT_MAX]}…"
 
 
 def of_level(checks: Sequence[Check], level: Level) -> tuple[Check, ...]:
