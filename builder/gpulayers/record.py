@@ -215,8 +215,10 @@ class Records:
             document: object = json.loads(path.read_text(encoding="utf-8"))
         except ValueError:
             return None
-        gates = document.get("gates") if isinstance(document, dict) else None
-        if not isinstance(gates, dict) or document.get("failure") is not None:
+        if not isinstance(document, dict) or document.get("failure") is not None:
+            return None
+        gates = document.get("gates")
+        if not isinstance(gates, dict):
             return None
         found = {name: _parse_gate(gates.get(name)) for name in GATES}
         return {name: gate for name, gate in found.items() if gate is not None}

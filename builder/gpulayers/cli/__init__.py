@@ -1,5 +1,104 @@
-"""The command line."""
+"""The command line: one group, one place where errors become exit codes."""
+
+import os
+import sys
+import traceback
+from pathlib import Path
+
+import click
+
+from gpulayers import __version__
+from gpulayers.errors import GpulayersError
+
+COMMANDS = {
+    "build": "gpulayers.cli.building",
+    "catalog": "gpulayers.cli.publishing",
+    "check": "gpulayers.cli.looking",
+    "doctor": "gpulayers.cli.publishing",
+    "list": "gpulayers.cli.looking",
+    "lock": "gpulayers.cli.locking",
+    "plan": "gpulayers.cli.looking",
+    "promote": "gpulayers.cli.publishing",
+    "render": "gpulayers.cli.looking",
+    "scan": "gpulayers.cli.gating",
+    "test": "gpulayers.cli.gating",
+}
+HELP = {
+    "build": "Build, check, push and tag the images of the matrix: the main job.",
+    "catalog": "Write a page and JSON of every image.",
+    "check": "Name every problem in the project's files at once.",
+    "doctor": "Say what this machine has and lacks.",
+    "list": "Show the cells: kept and excluded.",
+    "lock": "Resolve everything to digests and hashes.",
+    "plan": "Show steps and images, and what would be built.",
+    "promote": "Move a channel's tags to gated digests.",
+    "render": "Write Dockerfiles and docker-bake.json.",
+    "scan": "Scan images.",
+    "test": "Run the smoke ladder.",
+}
 
 
+class Commands(click.Group):
+    """Commands that are imported when they are called: `--help` needs none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """All names, sorted."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, or None."""
+        from importlib import import_module
+
+        if cmd_name not in COMMANDS:
+            return None
+        if ctx.resilient_parsing or "--help" not in sys.argv[1:2]:
+            found = getattr(import_module(COMMANDS[cmd_name]), f"{cmd_name}_command")
+            return found if isinstance(found, click.Command) else None
+        return click.Command(cmd_name, short_help=HELP[cmd_name])
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command; errors of ours end with their own exit code and say what to do."""
+        try:
+            return super().invoke(ctx)
+        except GpulayersError as error:
+            _say_error(error)
+            sys.exit(error.exit_code)
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            sys.exit(130)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:  # noqa: BLE001 - the one boundary: a bug of ours, told as such
+            _say_bug(error)
+            sys.exit(1)
+
+
+def _say_error(error: GpulayersError) -> None:
+    click.echo(f"error: {error}", err=True)
+    if error.hint:
+        click.echo(f"hint: {error.hint}", err=True)
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        text = str(error).replace("%", "%25").replace("\n", "%0A")
+        click.echo(f"::error::{text}", err=True)
+
+
+def _say_bug(error: Exception) -> None:
+    from gpulayers.engine.process import redact
+
+    folder = Path(".gpulayers")
+    text = redact("".join(traceback.format_exception(error)))
+    try:
+        folder.mkdir(exist_ok=True)
+        (folder / "traceback.log").write_text(text, encoding="utf-8")
+        where = str(folder / "traceback.log")
+    except OSError:
+        click.echo(text, err=True)
+        where = "above"
+    click.echo(f"error: a bug of gpulayers: {type(error).__name__}: {redact(str(error))}", err=True)
+    click.echo(f"hint: the traceback is in {where}; please report it", err=True)
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="gpulayers")
 def main() -> None:
-    """Run the command line."""
+    """Build, prove and ship a fleet of GPU container images from one matrix.toml."""

@@ -19,6 +19,7 @@ SECRET_NAME = re.compile(r"(?i)(token|secret|passw(or)?d|credential|api[-_]?key|
 _ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)=(?P<value>\S+)")
 _URL_LOGIN = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://)[^/\s:@]+:[^/\s@]+@")
 TAIL_LINES = 4000
+_running: "set[subprocess.Popen[str]]" = set()
 GRACE_S = 5.0
 
 
@@ -120,9 +121,11 @@ def _started(
     except (FileNotFoundError, PermissionError) as error:
         msg = f"cannot start {argv[0]}: {error.strerror}"
         raise ToolError(msg, hint=f"install {argv[0]} or put its folder on PATH") from error
+    _running.add(process)
     try:
         yield process
     finally:
+        _running.discard(process)
         end(process)
         for stream in (process.stdin, process.stdout, process.stderr):
             if stream is not None:
@@ -174,3 +177,10 @@ def end(process: "subprocess.Popen[str]") -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(wait_s)
             return
+
+
+def end_all() -> None:
+    """End everything that is running, from whichever thread it was started: for interrupts."""
+    for process in tuple(_running):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)

@@ -1,0 +1,236 @@
+"""`gpulayers build`: the main job."""
+
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from gpulayers import bases
+from gpulayers.build import Builder
+from gpulayers.cli import loaded as project_files
+from gpulayers.cli.loaded import Loaded
+from gpulayers.cli.locking import machine_inputs
+from gpulayers.cli.locking import make as make_lock
+from gpulayers.cli.options import where, where_options
+from gpulayers.cli.progress import Progress, console
+from gpulayers.cli.summary import print_summary
+from gpulayers.engine.buildx import Buildx
+from gpulayers.engine.docker import DockerEngine
+from gpulayers.engine.registry import Registry
+from gpulayers.errors import GpulayersError, StaleError, ToolError
+from gpulayers.gates import Gatekeeper
+from gpulayers.lock import file as lock_file
+from gpulayers.lock.make import refresh_models
+from gpulayers.lock.model import Lock
+from gpulayers.plan.model import Image, Plan
+from gpulayers.record import Records, Report, format_report, write
+from gpulayers.scan.scanner import Scanner
+from gpulayers.smoke.model import Level
+from gpulayers.workflow import Run, Wish
+
+REPORT = "report.json"
+SMOKE_SLOTS = 2
+LOOPBACK = ("127.", "localhost", "[::1]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the options of `build` say."""
+
+    push: bool
+    builder: str
+    shard: str
+    jobs: int
+    fail_fast: bool
+    locked: bool
+    report: Path | None
+    quiet: bool
+
+
+@click.command("build", short_help="Build, check, push and tag the images: the main job.")
+@where_options
+@click.option("--push/--no-push", default=True, help="Move tags, or only build and gate.")
+@click.option("--builder", default="", help="The buildx builder to use.")
+@click.option("--shard", default="", metavar="I/N", help="Only the I-th of N parts (from 1).")
+@click.option("--jobs", type=click.IntRange(1, 64), default=8, help="Images at once.")
+@click.option("--fail-fast", is_flag=True, help="Start nothing more after the first failure.")
+@click.option("--locked", is_flag=True, help="Refuse a lock that does not fit.")
+@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="The report, too.")
+@click.option("--quiet", is_flag=True, help="Say only the summary.")
+def build_command(
+    project: Path | None,
+    matrix: str | None,
+    only: tuple[str, ...],
+    registry: str,
+    **options: object,
+) -> None:
+    """Build the images of the matrix: check, plan, build, identity, scan, smoke, size, push, tag."""
+    settings = Settings(
+        push=bool(options["push"]),
+        builder=str(options["builder"]),
+        shard=str(options["shard"]),
+        jobs=int(str(options["jobs"])),
+        fail_fast=bool(options["fail_fast"]),
+        locked=bool(options["locked"]),
+        report=options["report"] if isinstance(options["report"], Path) else None,
+        quiet=bool(options["quiet"]),
+    )
+    found = project_files.load(where(project, matrix, only, registry))
+    found.demand_cells()
+    report = run(found, settings)
+    document = format_report(report)
+    write(found.project.state / REPORT, document)
+    if settings.report is not None:
+        write(settings.report, document)
+    print_summary(report, found, moved=settings.push)
+    sys.exit(report.exit_code)
+
+
+def run(found: Loaded, settings: Settings) -> Report:
+    """The main job, from a project without problems to a report.
+
+    Raises: GpulayersError: before anything was built, something needed is missing.
+    """
+    from gpulayers.engine import buildx as builders
+
+    _demand_place(found, settings)
+    lock = _lock(found, settings)
+    buildx = builders.find(settings.builder)
+    engine = DockerEngine()
+    with Registry() as registry:
+        _demand_bases(found, lock, registry, buildx)
+        plan = _sharded(found.plan(lock), settings.shard)
+        builder = _builder(found, lock, buildx, plan)
+        keeper = _keeper(found, engine)
+        progress = Progress(plan=plan, quiet=settings.quiet, console=console(quiet=settings.quiet))
+        channels = found.matrix.images.channels
+        job = Run(
+            plan=plan,
+            builder=builder,
+            keeper=keeper,
+            registry=registry,
+            records=Records(found.project.state / "records"),
+            listener=progress,
+            engine={"docker": engine.info().version, "buildx": engine.buildx_version()},
+            wish=Wish(
+                channel=channels[0] if settings.push else "",
+                channels=channels,
+                jobs=settings.jobs,
+                fail_fast=settings.fail_fast,
+                accepts_no_scan=keeper.policy.rule(channels[0]).accepts_not_run,
+            ),
+        )
+        with progress, interruptible():
+            return job.go()
+
+
+class interruptible:  # noqa: N801 - reads as a word in a with statement
+    """SIGTERM is an interrupt like Ctrl-C while this is open."""
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGTERM, self._raise)
+
+    def __exit__(self, *_: object) -> None:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, self._before)
+
+    @staticmethod
+    def _raise(_: int, __: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+
+def _demand_place(found: Loaded, settings: Settings) -> None:
+    if not settings.push and not found.root.startswith(LOOPBACK):
+        msg = f"--no-push builds into a registry of this machine, found {found.root}"
+        raise ToolError(msg, hint="add --registry 127.0.0.1:PORT/PATH (`make up` starts one)")
+
+
+def _lock(found: Loaded, settings: Settings) -> Lock:
+    if settings.locked:
+        return project_files.fitting_lock(found)
+    lock = project_files.read_lock(found)
+    changed: Sequence[str] = () if lock is None else project_files.differences(found, lock)
+    if lock is not None and not changed:
+        return lock
+    for line in changed or ("there is none",):
+        click.echo(f"lock: {line}", err=True)
+    if lock is not None and all(line.startswith("model ") for line in changed):
+        lock = refresh_models(found.matrix, lock)
+        lock_file.write(found.lock_path, lock)
+        return lock
+    return make_lock(found, settings.builder)
+
+
+def _demand_bases(found: Loaded, lock: Lock, registry: Registry, buildx: Buildx) -> None:
+    """See that our own bases are in the registry, and make those again that are not."""
+    from gpulayers.refs import ImageRef
+
+    for base in lock.bases:
+        ref = ImageRef.parse(bases.reference(base, found.root))
+        if base.repository or registry.resolve(ref) is not None:
+            continue
+        click.echo(f"base {base.os}: making it again, the registry lacks it", err=True)
+        into = f"{found.root}/base:{base.os}"
+        digest = bases.bootstrap(base.suite, base.platform, buildx=buildx, into=into)
+        if digest != base.digest:
+            msg = (
+                f"base {base.os}: the lock has {base.digest}, {base.source} gives {digest} today: "
+                "the archive has moved on"
+            )
+            raise StaleError(msg, hint="run: gpulayers lock")
+
+
+def _sharded(plan: Plan, shard: str) -> Plan:
+    if not shard:
+        return plan
+    part, _, parts = shard.partition("/")
+    if not (part.isdigit() and parts.isdigit() and 1 <= int(part) <= int(parts)):
+        msg = f"--shard: wanted I/N with 1 <= I <= N, found {shard!r}"
+        raise click.UsageError(msg)
+    images: tuple[Image, ...] = plan.images[int(part) - 1 :: int(parts)]
+    steps = {step.stage: step for image in images for step in image.steps}
+    return replace(plan, images=images, steps=tuple(steps.values()))
+
+
+def _builder(found: Loaded, lock: Lock, buildx: Buildx, plan: Plan) -> Builder:
+    from gpulayers.render import files
+
+    rendered = found.project.state / "render"
+    files.write(rendered, files.render(plan, found.library, found.around))
+    return Builder(
+        buildx=buildx,
+        rendered=rendered,
+        project=found.project.root,
+        root=found.root,
+        name=found.matrix.images.name,
+        inputs=machine_inputs(found, {base.os: base.suite for base in lock.bases}),
+    )
+
+
+def open_scanner(found: Loaded) -> tuple[Scanner | None, str]:
+    """The scanner, or None and why there is none."""
+    try:
+        return Scanner.open(found.project.state / "trivy"), ""
+    except GpulayersError as error:
+        return None, str(error)
+
+
+def _keeper(found: Loaded, engine: DockerEngine) -> Gatekeeper:
+    scanner, trouble = open_scanner(found)
+    return Gatekeeper(
+        engine=engine,
+        scanner=scanner,
+        scan_trouble=trouble,
+        policy=found.policy,
+        channel=found.matrix.images.channels[0],
+        budget=found.matrix.budget,
+        reports=found.project.state / "scans",
+        levels=tuple(Level),
+        slots=threading.Semaphore(SMOKE_SLOTS),
+    )

@@ -1,0 +1,289 @@
+"""The main job: which images are there already, which are built, gated, and given their tags."""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Protocol
+
+from gpulayers import build, gates, publish
+from gpulayers.build import Builder
+from gpulayers.engine import process
+from gpulayers.engine.buildx import Outcome, Vertex
+from gpulayers.engine.registry import Manifest, Registry
+from gpulayers.errors import GpulayersError
+from gpulayers.gates import Gatekeeper
+from gpulayers.plan.model import Image, Plan
+from gpulayers.record import (
+    Failure,
+    Gate,
+    GateName,
+    ImageRecord,
+    ImageStatus,
+    Layer,
+    Records,
+    Report,
+    no_gates,
+)
+from gpulayers.refs import ImageRef
+
+IDENTITY_BEFORE = "checked inside the build that made it"
+
+
+class Listener(Protocol):
+    """Who is told how it goes; called from many threads."""
+
+    def state(self, image: Image, state: str, detail: str = "") -> None:
+        """An image is now in that state (``building``, ``gates``, then an end word)."""
+
+    def work(self, image: Image, vertex: Vertex) -> None:
+        """A piece of the build of an image started, ended, or was found in the cache."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a run is asked for.
+
+    Shape: ``channel`` is the one whose tags move, "" for none (``--no-push``).
+    """
+
+    channel: str
+    channels: tuple[str, ...]
+    jobs: int
+    fail_fast: bool
+    accepts_no_scan: bool
+
+
+@dataclass(slots=True)
+class Run:
+    """One run over the images of a plan."""
+
+    plan: Plan
+    builder: Builder
+    keeper: Gatekeeper
+    registry: Registry
+    records: Records
+    listener: Listener
+    wish: Wish
+    engine: Mapping[str, str]
+    _failed_steps: set[str] = field(default_factory=set)
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _known_blobs: set[str] = field(default_factory=set)
+    _new_bytes: dict[str, int] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def go(self) -> Report:
+        """Make all images; what fails stops nothing else.
+
+        Raises: RemoteError: the registry cannot be asked what it has.
+        """
+        started, begin = datetime.now(UTC), time.monotonic()
+        there = self._there()
+        done, interrupted = self._all(there)
+        return Report(
+            started=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            seconds=time.monotonic() - begin,
+            engine=self.engine,
+            images=done,
+            pushed_bytes=sum(self._new_bytes.values()),
+            interrupted=interrupted,
+        )
+
+    def _there(self) -> dict[str, tuple[str, bool]]:
+        """Image key to digest and whether it has passed its gates, for those in the registry."""
+        content = {image.key: self._ref(_content_tag(image)) for image in self.plan.images}
+        staged = {
+            image.key: self._ref(publish.staging_tag(image.key)) for image in self.plan.images
+        }
+        found = self.registry.resolve_many([*content.values(), *staged.values()])
+        there: dict[str, tuple[str, bool]] = {}
+        for image in self.plan.images:
+            passed = found.get(content[image.key].format())
+            waiting = found.get(staged[image.key].format())
+            if passed or waiting:
+                there[image.key] = (passed or waiting or "", bool(passed))
+        return there
+
+    def _ref(self, tag: str) -> ImageRef:
+        return ImageRef.parse(f"{self.builder.root}/{self.builder.name}:{tag}")
+
+    def _all(self, there: Mapping[str, tuple[str, bool]]) -> tuple[tuple[ImageRecord, ...], bool]:
+        interrupted = False
+        with ThreadPoolExecutor(max(1, self.wish.jobs)) as pool:
+            futures = [
+                pool.submit(self._one, image, there.get(image.key)) for image in self.plan.images
+            ]
+            try:
+                for future in futures:
+                    future.result()
+            except KeyboardInterrupt:
+                interrupted = True
+                self._stop.set()
+                process.end_all()
+        return tuple(future.result() for future in futures), interrupted
+
+    def _one(self, image: Image, there: tuple[str, bool] | None) -> ImageRecord:
+        try:
+            record = self._made(image, there)
+        except GpulayersError as error:
+            record = self._trouble(image, error)
+        if record.failure is not None and self.wish.fail_fast:
+            self._stop.set()
+        if record.digest:
+            self.records.write(record)
+        self.listener.state(image, _end_word(record), _end_text(record))
+        return record
+
+    def _made(self, image: Image, there: tuple[str, bool] | None) -> ImageRecord:
+        if there is None:
+            return self._built(image)
+        digest, has_passed = there
+        known = self.records.read_gates(digest) if has_passed else None
+        identity = Gate(status="passed", cls="", text=IDENTITY_BEFORE, seconds=0.0)
+        return self._gated(image, digest, status="cached", identity=identity, known=known)
+
+    def _built(self, image: Image) -> ImageRecord:
+        blocked = self._blocked(image)
+        if blocked:
+            return _record(image, status="not-tried", gates=no_gates("not-tried", blocked))
+        self.listener.state(image, "building")
+        outcome = self.builder.build(image, lambda vertex: self.listener.work(image, vertex))
+        if outcome.failure is None:
+            identity = Gate(status="passed", cls="", text="", seconds=0.0)
+            return self._gated(image, outcome.digest, status="built", identity=identity)
+        if self._stop.is_set():
+            return _record(
+                image, status="not-tried", gates=no_gates("interrupted", "the run was stopped")
+            )
+        return self._broken(image, outcome)
+
+    def _blocked(self, image: Image) -> str:
+        """Why an image need not be started, or ""."""
+        if self._stop.is_set():
+            return "the run was stopped before it was started"
+        with self._lock:
+            broken = [step.name for step in image.steps if step.name in self._failed_steps]
+        return f"it needs step {broken[0]}, which failed" if broken else ""
+
+    def _broken(self, image: Image, outcome: Outcome) -> ImageRecord:
+        assert outcome.failure is not None  # noqa: S101 - callers come here with a failure only
+        failure = build.failure(
+            image, outcome.failure, tools=self.plan.tools, repeat=self.builder.repeat(image)
+        )
+        with self._lock:
+            self._failed_steps.add(failure.step)
+        reason = f"not built: step {failure.step} failed"
+        found = no_gates("not-built", reason)
+        if failure.blocks == "identity":
+            said = [line for line in failure.stderr_tail if line.startswith("identity:")]
+            text = "; ".join(said) or failure.stderr_tail[-1]
+            found["identity"] = Gate(status="failed", cls=failure.cls, text=text, seconds=0.0)
+        return _record(image, status="failed", gates=found, failure=failure)
+
+    def _gated(
+        self,
+        image: Image,
+        digest: str,
+        *,
+        status: ImageStatus,
+        identity: Gate,
+        known: Mapping[GateName, Gate] | None = None,
+    ) -> ImageRecord:
+        ref = self._ref(publish.staging_tag(image.key)).with_digest(digest)
+        manifest = self.registry.manifest(ref, image.platform)
+        self._count(manifest, new=status == "built")
+        if known is None:
+            self.listener.state(image, "gates")
+            found = self.keeper.judge(image, ref, manifest, identity)
+        else:
+            found = dict(known)
+        record = _record(
+            image,
+            status=status,
+            gates=found,
+            ref=ref,
+            layers=build.layers(image, manifest),
+        )
+        stopped = gates.blocking(found, accepts_no_scan=self.wish.accepts_no_scan)
+        if stopped is not None:
+            return self._refused(image, record, *stopped)
+        return replace(record, tags=self._promoted(image, ref))
+
+    def _count(self, manifest: Manifest, *, new: bool) -> None:
+        with self._lock:
+            for blob in manifest.layers:
+                if new and blob.digest not in self._known_blobs:
+                    self._new_bytes[blob.digest] = blob.size_bytes
+            self._known_blobs.update(blob.digest for blob in manifest.layers)
+
+    def _refused(self, image: Image, record: ImageRecord, word: str, gate: Gate) -> ImageRecord:
+        failure = Failure(
+            blocks=word,
+            cls=gate.cls,
+            step=word,
+            exit=0,
+            stderr_tail=tuple(gate.text.split("; "))[-20:],
+            repeat=f"gpulayers test {record.ref}"
+            if word == "smoke"
+            else self.builder.repeat(image),
+        )
+        return replace(record, status="failed", failure=failure)
+
+    def _promoted(self, image: Image, ref: ImageRef) -> tuple[str, ...]:
+        if not self.wish.channel:
+            return ()
+        tags = publish.tags_for(image.tag, self.wish.channel, image.key12, self.wish.channels)
+        return tuple(moved.tag for moved in publish.promote(self.registry, ref, tags))
+
+    def _trouble(self, image: Image, error: GpulayersError) -> ImageRecord:
+        failure = Failure(
+            blocks="push",
+            cls="push-failed",
+            step="push",
+            exit=0,
+            stderr_tail=tuple(str(error).splitlines()),
+            repeat=self.builder.repeat(image),
+        )
+        return _record(
+            image, status="failed", gates=no_gates("not-reached", str(error)), failure=failure
+        )
+
+
+def _content_tag(image: Image) -> str:
+    return f"{image.tag}-{image.key12}"
+
+
+def _record(
+    image: Image,
+    *,
+    status: ImageStatus,
+    gates: Mapping[GateName, Gate],
+    ref: ImageRef | None = None,
+    layers: Sequence[Layer] = (),
+    failure: Failure | None = None,
+) -> ImageRecord:
+    return ImageRecord(
+        cell=image.cell.values(),
+        platform=image.platform.format(),
+        key=image.key,
+        tag=image.tag,
+        ref=ref.format() if ref is not None else "",
+        digest=ref.digest if ref is not None else "",
+        tags=(),
+        status=status,
+        layers=tuple(layers),
+        gates=gates,
+        failure=failure,
+    )
+
+
+def _end_word(record: ImageRecord) -> str:
+    return "failed" if record.failure is not None else record.status
+
+
+def _end_text(record: ImageRecord) -> str:
+    if record.failure is not None:
+        return f"{record.failure.cls} in {record.failure.step}"
+    return ", ".join(f"{name} {gate.status}" for name, gate in record.gates.items())
