@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from matrix_samples import FULL, SMALL, write
 
-from gpulayers.engine import process
-from gpulayers.matrix import rules
 from gpulayers.matrix.load import check_frameworks, read
 from gpulayers.matrix.model import (
     Base,
@@ -236,7 +234,3 @@ def test_an_unknown_framework_of_an_include_is_told_there(tmp_path: Path) -> Non
     matrix = right(tmp_path, FULL.replace("torch==2.6.0", "cupy==13.0"))
     (problem,) = check_frameworks(matrix, ["torch", "jax"])
     assert (problem.key, problem.line) == ("include[0].framework", 41)
-
-
-def test_the_two_lists_of_secret_looking_names_are_one() -> None:
-    assert rules.SECRET_NAME.pattern == process.SECRET_NAME.pattern

@@ -14,13 +14,19 @@ from pathlib import Path
 from typing import IO
 
 from gpulayers.errors import ToolError
+from gpulayers.secrecy import is_secret
 
-SECRET_NAME = re.compile(r"(?i)(token|secret|passw(or)?d|credential|api[-_]?key|private[-_]?key)")
-_ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)=(?P<value>\S+)")
-_URL_LOGIN = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://)[^/\s:@]+:[^/\s@]+@")
+# NAME= and, in JSON, "NAME": ". A name starts where no other one ends and is never tried again
+# shorter: logs have lines of a megabyte.
+_NAME = re.compile(r"""(?<![\w.-])(?P<name>[\w.-]++)(?:=|(?P<json>"\s*:\s*"))""", re.ASCII)
+_VALUE = re.compile(r"""(?P<quote>["']).*?(?P=quote)|(?:\\.|[^\s"'])*""")
+_JSON_VALUE = re.compile(r'(?:\\.|[^"\\])*')
+_AUTHORIZATION = re.compile(r"(?i)(?P<word>authorization\s*[:=]\s*(basic\s|bearer\s)?\s*)[^\s\"']+")
+_URL_LOGIN = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]{0,20}://)[^/\s]{1,4096}@")
 TAIL_LINES = 4000
 _running: "set[subprocess.Popen[str]]" = set()
 GRACE_S = 5.0
+LEFTOVERS_S = 0.3  # one that nobody reaps looks alive to us
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +34,7 @@ class Finished:
     """A program that ended.
 
     Shape: ``code`` is its exit status, or minus the signal that ended it; ``stdout`` and ``stderr``
-    are text with undecodable bytes replaced, redacted, the last lines of ``stderr`` when it is long.
+    are text with undecodable bytes replaced, redacted; of a long ``stderr`` the last lines.
     Units: ``seconds`` is wall time.
     """
 
@@ -51,12 +57,29 @@ class Finished:
 
 
 def redact(text: str) -> str:
-    """Blank the values of assignments with a secret-looking name, and logins in URLs."""
+    """Blank the values of assignments with a secret-looking name, and logins in URLs.
 
-    def blank(match: re.Match[str]) -> str:
-        return f"{match['name']}=***" if SECRET_NAME.search(match["name"]) else match[0]
+    Shape: JSON stays JSON. A value ends at a blank or quote; ``redact_word`` knows better.
+    """
+    parts: list[str] = []
+    done = 0
+    for match in _NAME.finditer(text):
+        if match.start() < done or not is_secret(match["name"]):
+            continue
+        value = (_JSON_VALUE if match["json"] else _VALUE).match(text, match.end())
+        parts += [text[done : match.end()], "***"]
+        done = match.end() if value is None else value.end()
+    blanked = "".join([*parts, text[done:]])
+    blanked = _AUTHORIZATION.sub(r"\g<word>***", blanked)
+    return _URL_LOGIN.sub(r"\g<scheme>***@", blanked)
 
-    return _URL_LOGIN.sub(r"\g<scheme>***@", _ASSIGNMENT.sub(blank, text))
+
+def redact_word(word: str) -> str:
+    """A word of a command line with the same blanked; a secret's value goes on to its end."""
+    for match in _NAME.finditer(word):
+        if is_secret(match["name"]):
+            return f"{redact(word[: match.start()])}{match[0]}***"
+    return redact(word)
 
 
 def run(
@@ -73,24 +96,25 @@ def run(
     Shape: ``env`` is added to our own; ``stdin`` None is ``/dev/null``, so that nothing
     waits for a terminal; ``on_stderr`` gets each line as it comes, unredacted and without newline.
     Units: ``timeout_s`` seconds of wall time, then SIGTERM and, 5 s later, SIGKILL to its group.
-    Raises: ToolError: the program is not there.
+    Raises: ToolError: the program cannot be started; and what ``on_stderr`` raised, in the end.
     """
     start = time.monotonic()
+    out: list[str] = []
+    err: deque[str] = deque(maxlen=TAIL_LINES)
+    faults: list[Exception] = []
     with _started(argv, env=env, cwd=cwd, stdin=stdin) as process:
-        out: list[str] = []
-        err: deque[str] = deque(maxlen=TAIL_LINES)
-        readers = [
-            threading.Thread(target=_drain, args=(process.stdout, out.append), daemon=True),
-            threading.Thread(
-                target=_drain, args=(process.stderr, _both(err, on_stderr)), daemon=True
-            ),
+        # Reading and writing go on beside the wait: a full pipe would stop the program for ever.
+        workers = [
+            _thread(_drain, process.stdout, out.append),
+            _thread(_drain, process.stderr, _both(err, on_stderr, faults)),
+            _thread(_feed, process.stdin, stdin),
         ]
-        for reader in readers:
-            reader.start()
-        _feed(process, stdin)
         timed_out = _wait(process, timeout_s)
-        for reader in readers:
-            reader.join(GRACE_S)
+        end(process)  # children that it left would hold the pipes open
+        for worker in workers:
+            worker.join(GRACE_S)
+    if faults:
+        raise faults[0]
     return Finished(
         argv=tuple(argv),
         code=process.returncode,
@@ -99,6 +123,12 @@ def run(
         seconds=time.monotonic() - start,
         timed_out=timed_out,
     )
+
+
+def _thread(target: Callable[..., None], *arguments: object) -> threading.Thread:
+    thread = threading.Thread(target=target, args=arguments, daemon=True)
+    thread.start()
+    return thread
 
 
 @contextlib.contextmanager
@@ -118,15 +148,18 @@ def _started(
             errors="replace",
             start_new_session=True,
         )
-    except (FileNotFoundError, PermissionError) as error:
+    except OSError as error:  # also another machine's binary, or a folder that is not there
         msg = f"cannot start {argv[0]}: {error.strerror}"
+        if cwd is not None and not cwd.is_dir():
+            raise ToolError(msg, hint=f"it was to start in {cwd}, which is no folder") from error
         raise ToolError(msg, hint=f"install {argv[0]} or put its folder on PATH") from error
     _running.add(process)
     try:
         yield process
     finally:
         _running.discard(process)
-        end(process)
+        if process.poll() is None:  # interrupted
+            end(process)
         for stream in (process.stdin, process.stdout, process.stderr):
             if stream is not None:
                 with contextlib.suppress(OSError):
@@ -141,46 +174,70 @@ def _drain(stream: IO[str] | None, take: Callable[[str], object]) -> None:
             take(line)
 
 
-def _both(tail: "deque[str]", on_line: Callable[[str], None] | None) -> Callable[[str], None]:
+def _both(
+    tail: "deque[str]", on_line: Callable[[str], None] | None, faults: list[Exception]
+) -> Callable[[str], None]:
     def take(line: str) -> None:
         tail.append(line.rstrip("\n"))
-        if on_line is not None:
+        if on_line is None or faults:
+            return
+        try:
             on_line(line.rstrip("\n"))
+        except Exception as error:  # noqa: BLE001 - ``run`` raises it again; reading must go on
+            faults.append(error)
 
     return take
 
 
-def _feed(process: "subprocess.Popen[str]", stdin: str | None) -> None:
-    if stdin is None or process.stdin is None:
+def _feed(stream: IO[str] | None, text: str | None) -> None:
+    if stream is None or text is None:
         return
-    with contextlib.suppress(BrokenPipeError):  # it ended without reading; its status tells why
-        process.stdin.write(stdin)
-        process.stdin.close()
+    # It ended without reading, or was closed under us; its status tells why.
+    with contextlib.suppress(OSError, ValueError):
+        stream.write(text)
+        stream.close()
 
 
 def _wait(process: "subprocess.Popen[str]", timeout_s: float | None) -> bool:
     try:
         process.wait(timeout_s)
     except subprocess.TimeoutExpired:
-        end(process)
         return True
     return False
 
 
 def end(process: "subprocess.Popen[str]") -> None:
     """End a program and its children: SIGTERM to the group, SIGKILL after a grace time."""
-    if process.poll() is not None:
-        return
-    for signum, wait_s in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, None)):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signum)
+    if process.poll() is None and _signal(process, signal.SIGTERM):
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(wait_s)
-            return
+            process.wait(GRACE_S)
+    if process.poll() is None:
+        _signal(process, signal.SIGKILL)
+        process.wait()
+    _end_leftovers(process)
+
+
+def _end_leftovers(process: "subprocess.Popen[str]") -> None:
+    """End what is left of the group when its first process is gone."""
+    until = time.monotonic() + LEFTOVERS_S
+    is_left = _signal(process, signal.SIGTERM)
+    while is_left and time.monotonic() < until:
+        time.sleep(0.01)
+        is_left = _signal(process, 0)
+    if is_left:
+        _signal(process, signal.SIGKILL)
+
+
+def _signal(process: "subprocess.Popen[str]", signum: int) -> bool:
+    """Whether there was anything left in the group to get the signal."""
+    try:
+        os.killpg(process.pid, signum)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
 
 
 def end_all() -> None:
     """End everything that is running, from whichever thread it was started: for interrupts."""
     for process in tuple(_running):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGTERM)
+        _signal(process, signal.SIGTERM)

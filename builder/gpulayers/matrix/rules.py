@@ -8,10 +8,9 @@ from packaging.version import Version
 from gpulayers.errors import ProjectError
 from gpulayers.matrix.shape import Rule, parsed
 from gpulayers.refs import ImageRef, Platform, is_repository
+from gpulayers.secrecy import is_secret
 from gpulayers.versions import PACKAGE, MajorMinor, Pin
 
-# The same as engine.process.SECRET_NAME, which stands in the same row; a test compares the two.
-SECRET_NAME = re.compile(r"(?i)(token|secret|passw(or)?d|credential|api[-_]?key|private[-_]?key)")
 _URL_LOGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s:@]+:[^/\s@]+@")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -68,7 +67,7 @@ def env_fault(name: str, value: str) -> str:
     """What is wrong with an environment variable for the image, or nothing."""
     if _ENV_NAME.fullmatch(name) is None:
         return "a name that is not letters, digits and _"
-    if SECRET_NAME.search(name):
+    if is_secret(name):
         return "a name that looks like a secret"
     if _URL_LOGIN.search(value):
         return "a value with a login in it"

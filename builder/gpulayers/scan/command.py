@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpulayers.engine.process import SECRET_NAME
 from gpulayers.refs import ImageRef, Platform
 from gpulayers.scan import database
 from gpulayers.scan.finding import DbState
+from gpulayers.secrecy import is_secret
 
 # Settings, not flags: versions that do not know them pass over a variable and die of a flag.
 QUIET = {"TRIVY_SKIP_VERSION_CHECK": "true", "TRIVY_DISABLE_TELEMETRY": "true"}
@@ -53,7 +53,7 @@ def clean(program: str, *arguments: str, environ: Mapping[str, str] = os.environ
 
 
 def _is_secret(name: str) -> bool:
-    return SECRET_NAME.search(name) is not None and not name.startswith(_CLOUDS)
+    return is_secret(name) and not name.startswith(_CLOUDS)
 
 
 def furnish(place: Path, request: Request) -> None:
