@@ -81,6 +81,7 @@ class Run:
         """
         started, begin = datetime.now(UTC), time.monotonic()
         there = self._there()
+        self._learn_blobs()
         done, interrupted = self._all(there)
         return Report(
             started=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -105,6 +106,19 @@ class Run:
             if passed or waiting:
                 there[image.key] = (passed or waiting or "", bool(passed))
         return there
+
+    def _learn_blobs(self) -> None:
+        """Take note of the layers that the registry holds for the images' moving tags."""
+        if not self.wish.channel:
+            return
+        refs = {}
+        for image in self.plan.images:
+            tags = publish.tags_for(image.tag, self.wish.channel, image.key12, self.wish.channels)
+            refs[self._ref(tags[-1]).format()] = image
+        for name, digest in self.registry.resolve_many([*map(ImageRef.parse, refs)]).items():
+            if digest is not None:
+                ref = ImageRef.parse(name).with_digest(digest)
+                self._count(self.registry.manifest(ref, refs[name].platform), new=False)
 
     def _ref(self, tag: str) -> ImageRef:
         return ImageRef.parse(f"{self.builder.root}/{self.builder.name}:{tag}")

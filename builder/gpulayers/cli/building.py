@@ -29,6 +29,7 @@ from gpulayers.lock.make import refresh_models
 from gpulayers.lock.model import Lock
 from gpulayers.plan.model import Image, Plan
 from gpulayers.record import Records, Report, format_report, write
+from gpulayers.refs import ImageRef
 from gpulayers.scan.scanner import Scanner
 from gpulayers.smoke.model import Level
 from gpulayers.workflow import Run, Wish
@@ -125,8 +126,18 @@ def run(found: Loaded, settings: Settings) -> Report:
                 accepts_no_scan=keeper.policy.rule(channels[0]).accepts_not_run,
             ),
         )
-        with progress, interruptible():
-            return job.go()
+        before = engine.digests_of(found.repository().name)
+        try:
+            with progress, interruptible():
+                return job.go()
+        finally:
+            _let_go(found.repository(), engine, before)
+
+
+def _let_go(repository: ImageRef, engine: DockerEngine, before: frozenset[str]) -> None:
+    """Remove from the engine what this run pulled for its smoke tests: unpacked images are large."""
+    for digest in engine.digests_of(repository.name) - before:
+        engine.remove_image(repository.with_digest(digest))
 
 
 class interruptible:  # noqa: N801 - reads as a word in a with statement
@@ -169,8 +180,6 @@ def _lock(found: Loaded, settings: Settings) -> Lock:
 
 def _demand_bases(found: Loaded, lock: Lock, registry: Registry, buildx: Buildx) -> None:
     """See that our own bases are in the registry, and make those again that are not."""
-    from gpulayers.refs import ImageRef
-
     for base in lock.bases:
         ref = ImageRef.parse(bases.reference(base, found.root))
         if base.repository or registry.resolve(ref) is not None:

@@ -1,4 +1,4 @@
-"""How a build is shown: a live table on a terminal, one line a change elsewhere, less of it in CI."""
+"""How a build is shown: a live table on a terminal, elsewhere a line when something is done."""
 
 import os
 import sys
@@ -6,6 +6,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from types import TracebackType
+from typing import Self
 
 from rich.console import Console
 from rich.live import Live
@@ -36,7 +37,7 @@ class Progress:
     def __post_init__(self) -> None:
         self._names = {step.stage: step.name for step in self.plan.steps}
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> Self:
         if self.console.is_terminal and not self.quiet:
             self._live = Live(self._table(), console=self.console, refresh_per_second=4)
             self._live.__enter__()
@@ -56,7 +57,8 @@ class Progress:
         """An image is in another state."""
         with self._lock:
             self.states[image.target] = (state, detail)
-            self._show(f"{image.tag}: {state}{f' ({detail})' if detail else ''}", ends=state)
+            told = state in STYLES
+            self._show(f"{image.tag}: {state}{f' ({detail})' if detail else ''}", told=told)
 
     def work(self, image: Image, vertex: Vertex) -> None:
         """A step runs, is done, or was found; the same step is told once for all images."""
@@ -70,12 +72,13 @@ class Progress:
             self.steps[name] = state
             if state == "running":
                 self.states[image.target] = ("building", name)
-            self._show(f"step {name}: {state}", ends="" if state == "running" else state)
+            in_ci = bool(os.environ.get("CI"))
+            self._show(f"step {name}: {state}", told=state == "done" and not in_ci)
 
-    def _show(self, line: str, *, ends: str) -> None:
+    def _show(self, line: str, *, told: bool) -> None:
         if self._live is not None:
             self._live.update(self._table())
-        elif not self.quiet and (ends in STYLES or (ends == "done" and not os.environ.get("CI"))):
+        elif told and not self.quiet:
             spent = time.monotonic() - self.begin
             self.console.print(f"[{spent:6.1f} s] {line}", markup=False, highlight=False)
 

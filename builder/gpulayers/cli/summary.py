@@ -43,14 +43,19 @@ def _print_image(image: ImageRecord, repository: str) -> None:
 
 
 def _print_gates(report: Report) -> None:
-    """One line a gate and word, the images that share it counted together."""
+    """One line a gate and word; images that share status and class are counted together."""
     click.echo("\ngates:")
     for name in GATES:
-        words: dict[tuple[str, str], list[ImageRecord]] = {}
+        words: dict[tuple[str, str], list[str]] = {}
         for image in report.images:
             gate = image.gates[name]
-            text = gate.text if gate.status != "passed" else ""
-            words.setdefault((gate.status, text), []).append(image)
-        for (status, text), images in words.items():
-            line = f"  {name:10} {MARKS[status]:9} {len(images)} of {len(report.images)}"
-            click.echo(f"{line}  {text}" if text else line)
+            words.setdefault((gate.status, gate.cls), []).append(gate.text)
+        for (status, cls), texts in words.items():
+            line = f"  {name:10} {MARKS[status]:9} {len(texts)} of {len(report.images)}"
+            click.echo(f"{line}  {cls}: {_first(texts)}" if cls else line)
+
+
+def _first(texts: list[str]) -> str:
+    """The text that all share, or the first one and how many say it in other words."""
+    others = len(set(texts)) - 1
+    return f"{texts[0]} (and {others} in other words)" if others else texts[0]

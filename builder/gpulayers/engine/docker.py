@@ -254,6 +254,12 @@ class DockerEngine:
         """End and remove a container; none of that name is fine."""
         self._docker("rm", "--force", "--volumes", name)
 
+    def digests_of(self, repository: str) -> frozenset[str]:
+        """The digests that the engine holds of a repository (``HOST/PATH``)."""
+        form = "--format={{.Digest}}"
+        answer = self._docker("images", "--digests", "--no-trunc", form, repository)
+        return frozenset(word for word in answer.stdout.split() if word.startswith("sha256:"))
+
     def remove_image(self, ref: ImageRef) -> None:
         """Let the engine forget an image; none of that name is fine."""
         self._docker("image", "rm", "--force", ref.format())
