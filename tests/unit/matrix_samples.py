@@ -79,8 +79,8 @@ sources = ["debian:bookworm", "standalone"]
 
 [model.minilm]
 path = "models/minilm"
-check = "models/check.py"
-smoke = "models/minilm"
+check = "models/minilm/check.py"
+smoke = "models/smoke"
 requirements = ["tokenizers>=0.20"]
 
 [model.digits]
@@ -103,7 +103,8 @@ max-layers = 60
 def write(folder: Path, text: str) -> Path:
     """The text as a project's matrix.toml, with the files of its models beside it."""
     (folder / "models" / "minilm").mkdir(parents=True, exist_ok=True)
-    (folder / "models" / "check.py").write_text("")
+    (folder / "models" / "smoke").mkdir(exist_ok=True)
+    (folder / "models" / "minilm" / "check.py").write_text("")
     path = folder / "matrix.toml"
     path.write_text(text, encoding="utf-8")
     return path

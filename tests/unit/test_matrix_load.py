@@ -81,17 +81,21 @@ def test_models_are_folders_with_absolute_paths_or_pinned_packages(tmp_path: Pat
     assert models["minilm"] == FolderModel(
         name="minilm",
         path=folder / "minilm",
-        check=folder / "check.py",
-        smoke=folder / "minilm",
+        check=folder / "minilm" / "check.py",
+        smoke=folder / "smoke",
         requirements=("tokenizers>=0.20",),
     )
     assert models["digits"] == PackageModel(
         name="digits",
         package=Pin("digits-weights", "1.0"),
-        check=None,
         smoke=None,
         requirements=(),
     )
+
+
+def test_the_base_of_the_build_tools_needs_no_cell(tmp_path: Path) -> None:
+    table = '[base.tools]\nsources = ["registry.example/debian:12"]\n'
+    assert right(tmp_path, SMALL + table).bases["tools"].sources == ("registry.example/debian:12",)
 
 
 def test_a_framework_table_without_components_leaves_the_layers_own(tmp_path: Path) -> None:

@@ -7,10 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpulayers.layer import LayerDef, Library, stack
-from gpulayers.matrix.model import NO_MODEL, Cell, FolderModel, Matrix, PackageModel
+from gpulayers.matrix.model import (
+    NO_MODEL,
+    TOOLS_BASE,
+    Cell,
+    FolderModel,
+    Matrix,
+    PackageModel,
+)
 from gpulayers.refs import Platform
 
-TOOLS = "tools"
+TOOLS = TOOLS_BASE
 # Any Debian 12 serves: of it, only Python is taken into images, from its packages.
 TOOLS_SOURCES = ("docker.io/library/debian:12-slim", "bootstrap:bookworm")
 

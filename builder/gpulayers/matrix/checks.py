@@ -4,12 +4,19 @@ from collections.abc import Collection, Iterator, Mapping
 
 from gpulayers.matrix import tags
 from gpulayers.matrix.lines import KeyPath
-from gpulayers.matrix.model import AXES, NO_MODEL, Cell, Exclude, Matrix
+from gpulayers.matrix.model import AXES, NO_MODEL, TOOLS_BASE, Cell, Exclude, Matrix
 from gpulayers.matrix.select import Selection, choose, columns, matches, spelled
 from gpulayers.matrix.shape import Report, nearest, quoted
 from gpulayers.refs import is_tag
 
 _TAG_LIMIT = 128
+# Names of tables that need no cell: the one has a meaning of its own, the other is told elsewhere.
+_FREE: Mapping[str, Collection[str]] = {
+    "base": (TOOLS_BASE,),
+    "python": (),
+    "model": (NO_MODEL,),
+    "framework": (),
+}
 
 
 def run(matrix: Matrix, report: Report) -> None:
@@ -52,6 +59,13 @@ def _check_tables(matrix: Matrix, report: Report) -> None:
     names = {value.partition("==")[0]: path for value, path in used["framework"].items()}
     _check_missing("base", report.names["base"], used["os"], report)
     used["model"].pop(NO_MODEL, None)
+    if TOOLS_BASE in used["os"]:
+        report.add(
+            used["os"].pop(TOOLS_BASE),
+            wanted="another name",
+            found=quoted(TOOLS_BASE),
+            hint=f"[base.{TOOLS_BASE}] is what build steps work on, and no image's",
+        )
     _check_missing("model", report.names["model"], used["model"], report)
     for section, known in (
         ("base", used["os"]),
@@ -82,7 +96,7 @@ def _name(name: str) -> str:
 
 def _check_unused(section: str, used: Mapping[str, KeyPath], report: Report) -> None:
     for name in report.names[section]:
-        if name not in used and name != NO_MODEL:
+        if name not in used and name not in _FREE[section]:
             report.add(
                 (section, name),
                 wanted="a table that an axis or an include uses",

@@ -10,6 +10,8 @@ from gpulayers.versions import MajorMinor, Pin
 
 AXES = ("os", "python", "cuda", "framework", "model")
 NO_MODEL = "none"
+# [base.tools] is what build steps work on; no image stands on it.
+TOOLS_BASE = "tools"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -87,8 +89,8 @@ class Base:
 class FolderModel:
     """A model that is a folder of the project.
 
-    Shape: ``path`` and ``smoke`` are absolute; ``check`` is a Python file that is run in the build
-    step over the copied folder and stops it with any exit status but 0, or None.
+    Shape: ``path`` and ``smoke`` are absolute; ``check`` is a Python file inside the folder that is
+    run in the build step over the copied files and stops it with any exit status but 0, or None.
     """
 
     name: str
@@ -104,7 +106,6 @@ class PackageModel:
 
     name: str
     package: Pin
-    check: Path | None
     smoke: Path | None
     requirements: tuple[str, ...]
 

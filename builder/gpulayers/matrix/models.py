@@ -8,6 +8,8 @@ from gpulayers.matrix.model import NO_MODEL, FolderModel, Model, PackageModel
 from gpulayers.matrix.shape import Table, quoted
 from gpulayers.versions import Pin
 
+_CHECKED = "check only beside path: it is run over the copied files of a folder"
+_USE_SMOKE = "a file of smoke can look at a package, when it is installed"
 _EITHER = "exactly one of path (a folder) and package (NAME==VERSION)"
 
 
@@ -38,7 +40,21 @@ def _model(name: str, table: Table, root: Path) -> Model | None:
     requirements = table.many("requirements", rules.REQUIREMENT, default=())
     if both or neither:
         return None
+    _fit_together(table, path, check=check, smoke=smoke)
     return _made(name, (path, package), check=check, smoke=smoke, requirements=requirements)
+
+
+def _fit_together(
+    table: Table, path: Path | None, *, check: Path | None, smoke: Path | None
+) -> None:
+    if check is not None and path is None:
+        table.add("check", wanted=_CHECKED, found="a model that is a package", hint=_USE_SMOKE)
+    elif check is not None and path is not None and not check.is_relative_to(path):
+        found = f"{quoted(check.name)}, which is not in it"
+        table.add("check", wanted=f"a file in the model's folder {path.name}/", found=found)
+    if path is not None and smoke is not None and path.is_relative_to(smoke):
+        wanted = "a file or folder beside the model's files, which go into the image without it"
+        table.add("smoke", wanted=wanted, found="the model's own folder")
 
 
 def _made(
@@ -49,15 +65,13 @@ def _made(
     smoke: Path | None,
     requirements: tuple[str, ...],
 ) -> Model | None:
-    path, package = carrier
+    path, package = carrier  # exactly one
     if path is not None:
         return FolderModel(
             name=name, path=path, check=check, smoke=smoke, requirements=requirements
         )
     if package is not None:
-        return PackageModel(
-            name=name, package=package, check=check, smoke=smoke, requirements=requirements
-        )
+        return PackageModel(name=name, package=package, smoke=smoke, requirements=requirements)
     return None
 
 
