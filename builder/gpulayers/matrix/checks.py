@@ -57,7 +57,6 @@ def _first_places(matrix: Matrix, axis: str) -> dict[str, KeyPath]:
 def _check_tables(matrix: Matrix, report: Report) -> None:
     used = {axis: _first_places(matrix, axis) for axis in AXES}
     names = {value.partition("==")[0]: path for value, path in used["framework"].items()}
-    _check_missing("base", report.names["base"], used["os"], report)
     used["model"].pop(NO_MODEL, None)
     if TOOLS_BASE in used["os"]:
         report.add(
@@ -66,6 +65,7 @@ def _check_tables(matrix: Matrix, report: Report) -> None:
             found=quoted(TOOLS_BASE),
             hint=f"[base.{TOOLS_BASE}] is what build steps work on, and no image's",
         )
+    _check_missing("base", report.names["base"], used["os"], report)
     _check_missing("model", report.names["model"], used["model"], report)
     for section, known in (
         ("base", used["os"]),
