@@ -8,12 +8,19 @@ from pathlib import Path
 ONE_LINE = re.compile(
     r"^deb\s+(\[(?P<options>[^]]*)\]\s+)?(?P<uri>\S+)\s+(?P<suite>\S+)\s+(?P<rest>.+)$"
 )
+# What apt takes for no (apt-pkg's StringToBool).
+OFF = frozenset({"no", "false", "without", "off", "disable", "0"})
+# Archives that are files of this machine are not there inside a build.
+LOCAL = ("file:", "copy:", "cdrom:", "mirror+file:")
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AptSource:
-    """One archive: where, which suites, which components, which keyring signs it (or "")."""
+    """One archive: where, which suites, which components, which keyring signs it (or "").
+
+    Shape: ``signed_by`` is a path, or a whole key in lines that each begin with a blank.
+    """
 
     uri: str
     suites: tuple[str, ...]
@@ -39,7 +46,7 @@ def parse(text: str, *, one_line: bool) -> tuple[AptSource, ...]:
 
 def _one_line(text: str) -> Iterator[AptSource]:
     for line in text.splitlines():
-        match = ONE_LINE.match(line.strip())
+        match = ONE_LINE.match(line.partition("#")[0].strip())
         if match is None:
             continue
         options = dict(
@@ -56,7 +63,8 @@ def _one_line(text: str) -> Iterator[AptSource]:
 def _deb822(text: str) -> Iterator[AptSource]:
     for paragraph in re.split(r"\n\s*\n", text):
         fields = _fields(paragraph)
-        if "deb" not in fields.get("types", "").split() or fields.get("enabled", "yes") == "no":
+        is_off = fields.get("enabled", "yes").lower() in OFF
+        if "deb" not in fields.get("types", "").split() or is_off:
             continue
         for uri in fields.get("uris", "").split():
             yield AptSource(
@@ -68,11 +76,18 @@ def _deb822(text: str) -> Iterator[AptSource]:
 
 
 def _fields(paragraph: str) -> dict[str, str]:
+    """The fields by name in lower case; lines that go on with one are kept with it."""
     fields: dict[str, str] = {}
+    last = ""
     for line in paragraph.splitlines():
+        if line.startswith("#"):
+            continue
         name, colon, value = line.partition(":")
-        if colon and not line.startswith(("#", " ", "\t")):
-            fields[name.strip().lower()] = value.strip()
+        if line.startswith((" ", "\t")):
+            fields[last] = f"{fields.get(last, '')}\n{line.rstrip()}"
+        elif colon:
+            last = name.strip().lower()
+            fields[last] = value.strip()
     return fields
 
 
@@ -91,8 +106,9 @@ def read_machine(root: Path = Path("/")) -> tuple[AptSource, ...]:
 def for_suite(sources: Sequence[AptSource], *, own: str, wanted: str) -> tuple[AptSource, ...]:
     """The machine's Debian archives with another suite in the place of its own.
 
-    Shape: keeps the order; what is not for the machine's own suite (other vendors' archives) is left
-    out; ``bookworm-updates`` and ``bookworm-security`` go along with ``bookworm``.
+    Shape: keeps the order; what is not for the machine's own suite (other vendors' archives) is
+    left out; ``bookworm-updates`` and ``bookworm-security`` go along with ``bookworm``; only
+    ``main`` is taken, from archives that a build can reach too.
     """
     found = []
     for source in sources:
@@ -101,7 +117,7 @@ def for_suite(sources: Sequence[AptSource], *, own: str, wanted: str) -> tuple[A
             for suite in source.suites
             if suite in {own, f"{own}-updates", f"{own}-security"}
         )
-        if suites:
+        if suites and "main" in source.components and not source.uri.startswith(LOCAL):
             found.append(
                 AptSource(
                     uri=source.uri,
@@ -110,7 +126,7 @@ def for_suite(sources: Sequence[AptSource], *, own: str, wanted: str) -> tuple[A
                     signed_by=source.signed_by,
                 )
             )
-    return tuple(found)
+    return tuple(dict.fromkeys(found))
 
 
 def read_codename(root: Path = Path("/")) -> str:
@@ -121,12 +137,12 @@ def read_codename(root: Path = Path("/")) -> str:
     fields = dict(
         line.split("=", 1) for line in file.read_text(encoding="utf-8").splitlines() if "=" in line
     )
-    is_debian = fields.get("ID", "").strip('"') == "debian"
-    return fields.get("VERSION_CODENAME", "").strip('"') if is_debian else ""
+    is_debian = fields.get("ID", "").strip("\"'") == "debian"
+    return fields.get("VERSION_CODENAME", "").strip("\"'") if is_debian else ""
 
 
 def sources_text(suite: str, root: Path = Path("/")) -> str:
-    """A deb822 sources file for a Debian suite from the machine's mirrors, or "" where it has none."""
+    """A deb822 sources file for a Debian suite from the machine's mirrors, or "" without any."""
     own = read_codename(root)
     found = for_suite(read_machine(root), own=own, wanted=suite) if own else ()
     return "\n".join(source.format() for source in found)
