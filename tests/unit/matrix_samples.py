@@ -72,6 +72,7 @@ sources = ["docker.io/library/debian:12-slim", "bootstrap:bookworm"]
 
 [base.debian13]
 sources = ["docker.io/library/debian:13-slim"]
+suite = "trixie"
 os-packages = ["libgomp1"]
 
 [python."3.11"]

@@ -65,7 +65,10 @@ def test_every_table_of_a_full_matrix_arrives(tmp_path: Path) -> None:
     assert matrix.excludes[1].match == {"framework": "jax==*", "model": "minilm,digits"}
     assert matrix.includes[0].format().startswith("os=debian12 python=3.11 cuda=12.4")
     assert matrix.bases["debian13"] == Base(
-        os="debian13", sources=("docker.io/library/debian:13-slim",), os_packages=("libgomp1",)
+        os="debian13",
+        sources=("docker.io/library/debian:13-slim",),
+        suite="trixie",
+        os_packages=("libgomp1",),
     )
     assert matrix.pythons == {"3.12": ("standalone",), "3.11": ("debian:bookworm", "standalone")}
     assert matrix.frameworks == {

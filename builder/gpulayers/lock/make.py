@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpulayers import bases
 from gpulayers.bases import Workshop
@@ -78,21 +78,12 @@ def _bases(ask: Wanted, sources: Sources) -> tuple[LockedBase, ...]:
     made: dict[tuple[tuple[str, ...], Platform], LockedBase] = {}
     found = []
     # The tools' base comes last: it is often the same as an image's, and then it is made once.
-    for name, names in sorted(ask.bases, key=lambda pair: (pair[0] == TOOLS, pair)):
+    for name, suite, names in sorted(ask.bases, key=lambda base: (base[0] == TOOLS, base)):
         for platform in ask.platforms:
             known = made.get((names, platform))
             base = known or bases.resolve(name, names, platform, sources.workshop)
             made[names, platform] = base
-            found.append(
-                LockedBase(
-                    os=name,
-                    platform=platform,
-                    source=base.source,
-                    repository=base.repository,
-                    digest=base.digest,
-                    suite=base.suite,
-                )
-            )
+            found.append(replace(base, os=name, suite=base.suite or suite))
     return tuple(sorted(found))
 
 

@@ -36,9 +36,12 @@ class ClosureWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """All that a lock must hold for these cells; every tuple is sorted and without doubles."""
+    """All that a lock must hold for these cells; every tuple is sorted and without doubles.
 
-    bases: tuple[tuple[str, tuple[str, ...]], ...]
+    Shape: ``bases`` are an OS (or ``tools``), its suite or "", and its sources in their order.
+    """
+
+    bases: tuple[tuple[str, str, tuple[str, ...]], ...]
     os_packages: tuple[tuple[str, tuple[str, ...]], ...]
     layer_packages: tuple[tuple[str, tuple[str, ...]], ...]
     pythons: tuple[tuple[str, tuple[str, ...]], ...]
@@ -114,14 +117,15 @@ def gather(matrix: Matrix, library: Library, cells: Sequence[Cell]) -> Wanted:
     """All that these cells need."""
     tools = library.single("tools")
     oses = {cell.os for cell in cells}
-    bases = {os: matrix.bases[os].sources for os in oses}
-    bases[TOOLS] = matrix.bases[TOOLS].sources if TOOLS in matrix.bases else TOOLS_SOURCES
+    found = [matrix.bases[os] for os in {*oses, TOOLS} if os in matrix.bases]
+    bases = {base.os: (base.suite, base.sources) for base in found}
+    bases.setdefault(TOOLS, ("", TOOLS_SOURCES))
     layers = {layer.name: layer for cell in cells for layer in stack(library, cell.framework.name)}
     shared = [*library.single("base").os_packages, *matrix.images.os_packages]
     shared += [name for layer in layers.values() for name in layer.os_packages]
     pythons = {cell.python.format() for cell in cells}
     return Wanted(
-        bases=tuple(sorted(bases.items())),
+        bases=tuple(sorted((os, *base) for os, base in bases.items())),
         os_packages=tuple(
             (os, tuple(sorted({*shared, *matrix.bases[os].os_packages}))) for os in sorted(oses)
         ),

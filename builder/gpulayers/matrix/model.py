@@ -76,12 +76,14 @@ class Host:
 class Base:
     """Where an OS base comes from: sources of equivalent content, tried in order.
 
-    Shape: a source is an image reference, or ``bootstrap:SUITE``; ``os_packages`` are added to
-    every image on this base.
+    Shape: a source is an image reference, or ``bootstrap:SUITE``; ``suite`` is the Debian suite of
+    images without apt sources of their own, else ""; ``os_packages`` are added to every image on
+    this base.
     """
 
     os: str
     sources: tuple[str, ...]
+    suite: str
     os_packages: tuple[str, ...]
 
 

@@ -113,6 +113,7 @@ BASE_SOURCE = Rule(
     _base_source,
     ":latest and no tag at all say nothing about what is meant",
 )
+SUITE = _grammar('a Debian suite, as "bookworm"', r"[a-z][a-z0-9-]*")
 PYTHON_NAME = Rule(
     'MAJOR.MINOR in quotes, as [python."3.11"]',
     lambda text: text if PYTHON.parse(text) else None,

@@ -152,9 +152,10 @@ def _include(table: Table) -> Cell | None:
 
 def _base(name: str, table: Table) -> Base:
     sources = table.many("sources", rules.BASE_SOURCE, least=1)
+    suite = table.one("suite", rules.SUITE) or ""
     packages = table.many("os-packages", rules.OS_PACKAGE, default=())
     table.close()
-    return Base(os=name, sources=sources, os_packages=packages)
+    return Base(os=name, sources=sources, suite=suite, os_packages=packages)
 
 
 def _pythons(document: Table) -> Mapping[str, tuple[str, ...]]:
