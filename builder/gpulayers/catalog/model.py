@@ -49,8 +49,8 @@ class Catalog:
 
     Shape: ``entries`` has the current ones first; ``broken`` are those the last run did not make;
     ``layers`` are those of the current images, those first that save most by being
-    shared; ``name`` is the repository, "" where there is no image; ``started`` and ``exit_code`` are the last run's;
-    ``checked`` says whether the registry was asked what the tags point at.
+    shared; ``name`` is the repository, "" where there is no image; ``started`` and ``exit_code``
+    are the last run's; ``checked`` says whether the registry was asked what the tags point at.
     Units: compressed bytes of the current images; ``unique_bytes`` counts each layer once.
     """
 
