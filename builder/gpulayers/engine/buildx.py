@@ -168,7 +168,7 @@ class Buildx:
         argv += [f"--secret={secret.format()}" for secret in secrets]
         return _call(argv, last=[str(context)], timeout_s=timeout_s, on_vertex=on_vertex)
 
-    def bake(  # noqa: PLR0913 - these are the words of the command line
+    def bake(
         self,
         file: Path,
         target: str,
@@ -196,7 +196,7 @@ class Buildx:
         return [f"--builder={self.builder}"] if self.builder else []
 
 
-def _call(  # noqa: PLR0913 - one private door for two commands
+def _call(
     argv: Sequence[str],
     *,
     last: Sequence[str],

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpulayers.layer import LayerDef, Library, stack
+from gpulayers.layer import LayerDef, Library, fill, stack
 from gpulayers.matrix.model import (
     NO_MODEL,
     TOOLS_BASE,
@@ -69,14 +69,17 @@ def model_name(model: str) -> str:
 
 
 def requirement_texts(texts: Sequence[str], cell: Cell, parts: Sequence[str]) -> tuple[str, ...]:
-    """Requirements of a layer.toml with the cell's values in their places."""
+    """Texts of a layer.toml with the cell's values in their places.
+
+    Raises: ProjectError: a text wants a value that there is none of.
+    """
     values = {
         "version": cell.framework.version,
         "cuda": cell.cuda.format(),
         "cuda_major": str(cell.cuda.major),
         "components": ",".join(parts),
     }
-    return tuple(text.format_map(values) for text in texts)
+    return tuple(fill(text, values) for text in texts)
 
 
 def model_requirements(matrix: Matrix, model: str) -> tuple[str, ...]:
