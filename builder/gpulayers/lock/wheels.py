@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+import threading
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from gpulayers.refs import Platform
 
 # The oldest glibc among the bases that are known (Ubuntu 22.04), so that a wheel fits all of them.
 GLIBC = (2, 35)
+# sysconfig, which uv asks, fills its table where other threads see it half full (CPython 3.11).
+_FINDING_UV = threading.Lock()
 UNREACHABLE = ("Failed to fetch", "error sending request", "dns error", "Connection refused")
 
 
@@ -78,7 +81,8 @@ def _uv_program() -> str:
     try:
         from uv import find_uv_bin  # noqa: PLC0415 - only locking needs it
 
-        return str(find_uv_bin())
+        with _FINDING_UV:
+            return str(find_uv_bin())
     except (ImportError, FileNotFoundError):
         return "uv"
 
