@@ -1,0 +1,242 @@
+"""What is wrong in a project is refused before anything starts: all of it at once, nothing written."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gpulayers.cli import main
+from gpulayers.engine import process
+
+DIGEST = f"sha256:{'0' * 64}"
+MATRIX = f"""\
+schema = 1
+
+[images]
+name = "gpu"
+registry = "127.0.0.1:5000/acme"
+
+[axes]
+os = ["debian12", "debian13"]
+python = ["3.11"]
+cuda = ["12.6"]
+framework = ["cupy==13.6.0"]
+model = ["none", "words"]
+
+[base.debian12]
+sources = ["registry.example/debian@{DIGEST}"]
+
+[base.debian13]
+sources = ["registry.example/debian@{DIGEST}"]
+
+[model.words]
+path = "models/words"
+"""
+LAYER = """\
+schema = 1
+kind = "tool"
+description = "One of two that need each other."
+needs = ["{need}"]
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A right project; where something is to run, it is an error of its own."""
+
+    def refuse(*argv: object, **_: object) -> None:
+        msg = f"something was started: {argv}"
+        raise AssertionError(msg)
+
+    monkeypatch.setattr(process, "run", refuse)
+    write(tmp_path / "matrix.toml", MATRIX)
+    write(tmp_path / "models" / "words" / "words.txt", "words")
+    return tmp_path
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def files(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def refused(project: Path, *words: str, command: str = "build") -> Result:
+    """Run a command that must leave everything as it was."""
+    before = files(project)
+    result = CliRunner().invoke(main, [command, "--project", str(project), *words])
+    assert files(project) == before
+    assert not (project / ".gpulayers").exists()
+    assert result.stdout == ""
+    return result
+
+
+def change(project: Path, old: str, new: str) -> None:
+    text = (project / "matrix.toml").read_text(encoding="utf-8")
+    assert old in text
+    write(project / "matrix.toml", text.replace(old, new))
+
+
+WRONG = {
+    "unknown key": ("name = ", "nmae = 'x'\nname = ", "images.nmae", "did you mean name?"),
+    "wrong type": ('cuda = ["12.6"]', "cuda = 12.6", "axes.cuda", "a float (12.6)"),
+    "wrong type in a list": ('["12.6"]', "[12.6]", "axes.cuda[0]", 'in quotes: "12.6"'),
+    "unknown framework": ("cupy==", "cuppy==", '"cuppy"', "did you mean cupy?"),
+    "axis value used nowhere": (
+        "[base.debian12]",
+        '[[exclude]]\nmatch = { model = "words" }\nreason = "no"\n[base.debian12]',
+        "axes.model[1]",
+        '"words"',
+    ),
+    "table used nowhere": (
+        "[model.words]",
+        '[model.other]\npath = "models/words"\n[model.words]',
+        "model.other",
+        "which nothing uses",
+    ),
+    "duplicate tags": ("name = ", 'tag = "{framework}-{model}"\nname = ', "images.tag", "debian1"),
+    "tag outside the grammar": (
+        "name = ",
+        'tag = "-{framework}-{os}-{model}"\nname = ',
+        "images.tag",
+        "-cupy13.6.0-debian12",
+    ),
+    "tag too long": (
+        "name = ",
+        f'tag = "{{framework}}-{{os}}-{{model}}-{"x" * 120}"\nname = ',
+        "images.tag",
+        "128",
+    ),
+    "missing folder": ('"models/words"', '"models/wrods"', "model.words.path", "models/wrods"),
+    "missing check": (
+        'path = "models/words"',
+        'path = "models/words"\ncheck = "models/words/check.py"',
+        "model.words.check",
+        "models/words/check.py",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+@pytest.mark.parametrize("command", ["build", "check", "lock", "plan", "render"])
+def test_a_wrong_matrix_ends_with_exit_code_3(project: Path, kind: str, command: str) -> None:
+    old, new, *words = WRONG[kind]
+    change(project, old, new)
+    result = refused(project, command=command)
+    assert result.exit_code == 3, result.output
+    assert "matrix.toml:" in result.stderr
+    assert [word for word in words if word not in result.stderr] == [], result.stderr
+
+
+def test_all_problems_of_all_files_are_told_at_once(project: Path) -> None:
+    change(project, "name = ", "nmae = 'x'\nname = ")
+    change(project, '"3.11"', "3.11")
+    change(project, "cupy==13.6.0", "cuppy==13.6.0")
+    change(project, '"models/words"', '"models/wrods"')
+    cycle(project)
+    write(project / "scans" / "policy.toml", "schmea = 1\n")
+    result = refused(project)
+    assert result.exit_code == 3
+    wanted = ("images.nmae", "axes.python[0]", "model.words.path", "no cycle", "schmea")
+    assert [word for word in wanted if word not in result.stderr] == [], result.stderr
+    # One line a problem, and the first line counts them.
+    told = [line for line in result.stderr.splitlines() if line.startswith("  ")]
+    assert f"{len(told)} problems in the files of" in result.stderr
+
+
+def cycle(project: Path) -> None:
+    for name, need in (("one", "two"), ("two", "one")):
+        write(project / "layers" / name / "layer.toml", LAYER.format(need=need))
+        write(project / "layers" / name / "Dockerfile.j2", "FROM tools AS {{ stage }}\n")
+
+
+def test_a_cycle_of_layers_is_refused_with_its_way(project: Path) -> None:
+    cycle(project)
+    result = refused(project)
+    assert result.exit_code == 3
+    assert "layers/one/layer.toml:4: needs: wanted no cycle, found one -> two -> one" in (
+        result.stderr
+    )
+
+
+def test_a_layer_without_its_dockerfile_is_refused(project: Path) -> None:
+    write(project / "layers" / "mine" / "layer.toml", LAYER.format(need="init"))
+    result = refused(project)
+    assert result.exit_code == 3
+    assert "layers/mine/layer.toml" in result.stderr
+    assert "Dockerfile.j2" in result.stderr
+
+
+def test_a_moving_base_without_a_lock_is_refused_and_names_each_source(project: Path) -> None:
+    change(project, f"debian@{DIGEST}", "debian:12")
+    result = refused(project)
+    assert result.exit_code == 3
+    for os in ("debian12", "debian13"):
+        assert f"base.{os}.sources[0]: wanted a digest, or a lock that holds one" in result.stderr
+    assert "hint: run: gpulayers lock" in result.stderr
+
+
+def test_a_file_that_is_no_lock_is_refused(project: Path) -> None:
+    write(project / "matrix.lock.toml", "schema = 1\n")
+    result = refused(project)
+    assert result.exit_code == 3
+    assert "matrix.lock.toml is not a lock of this version" in result.stderr
+
+
+@pytest.mark.parametrize("words", [["--matrix", "nothing.toml"], ["--matrix", "models"]])
+def test_a_matrix_that_is_no_file_is_refused(project: Path, words: list[str]) -> None:
+    result = refused(project, *words)
+    assert result.exit_code == 3
+    assert words[1] in result.stderr
+
+
+def test_a_project_without_a_matrix_is_refused(project: Path) -> None:
+    (project / "matrix.toml").unlink()
+    result = refused(project)
+    assert result.exit_code == 3
+    assert "gpulayers init" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["build", "lock", "plan", "render", "check", "test", "scan"])
+def test_an_only_that_hits_no_cell_is_exit_code_4(project: Path, command: str) -> None:
+    result = refused(project, "--only", "cuda=99.9", command=command)
+    assert result.exit_code == 4, result.output
+    assert "cuda=99.9" in result.stderr
+
+
+def test_a_matrix_whose_cells_are_all_excluded_is_exit_code_4(project: Path) -> None:
+    change(
+        project, "[base.debian12]", '[[exclude]]\nmatch = { os = "*" }\nreason = "not today"\n'
+        "[base.debian12]"
+    )  # fmt: skip
+    result = refused(project)
+    assert result.exit_code == 4
+    assert "not today" in result.stderr
+
+
+def test_an_only_on_an_unknown_axis_is_refused(project: Path) -> None:
+    result = refused(project, "--only", "coda=12.6")
+    assert result.exit_code in {2, 3, 4}
+    assert "coda" in result.stderr
+
+
+def test_locked_without_a_lock_is_exit_code_13(project: Path) -> None:
+    result = refused(project, "--locked")
+    assert result.exit_code == 13
+    assert "there is no matrix.lock.toml" in result.stderr
+
+
+def test_no_push_into_a_registry_of_others_is_refused(project: Path) -> None:
+    result = refused(project, "--no-push", "--registry", "ghcr.io/acme")
+    assert result.exit_code == 5
+    assert "a registry of this machine" in result.stderr
+
+
+def test_the_project_of_the_fixture_is_right(project: Path) -> None:
+    result = CliRunner().invoke(main, ["check", "--project", str(project)])
+    assert result.exit_code == 0, result.output
+    assert result.stdout == "4 cells kept, 0 excluded; no problems\n"
+    assert shutil.which("docker") is None or not (project / ".gpulayers").exists()
