@@ -1,0 +1,6 @@
+"""What this machine has of all that building, scanning and trying images needs."""
+
+from gpulayers.doctor.examine import examine, format_json, is_fit
+from gpulayers.doctor.model import Machine, Part
+
+__all__ = ["Machine", "Part", "examine", "format_json", "is_fit"]

@@ -1,0 +1,49 @@
+"""Everything in its order, and all of it as JSON."""
+
+from collections.abc import Sequence
+
+from gpulayers.doctor import docker, gpu, remote
+from gpulayers.doctor.model import Machine, Part
+
+SCHEMA = 1
+
+
+def examine(machine: Machine) -> tuple[Part, ...]:
+    """Look at everything, in the order in which a build needs it; nothing is changed.
+
+    Shape: engine, image-store, buildx, network, disk, registry, trivy, trivy-database, gpu,
+    gpu-in-containers: always all of them.
+    """
+    engine, said = docker.ask_engine(machine)
+    card = gpu.gpu_part(machine)
+    return (
+        docker.engine_part(engine, said),
+        docker.store_part(engine),
+        docker.buildx_part(machine),
+        docker.network_part(machine, engine),
+        docker.disk_part(machine, engine),
+        remote.registry_part(machine),
+        *remote.trivy_parts(machine),
+        card,
+        gpu.container_part(machine, engine, card),
+    )
+
+
+def is_fit(parts: Sequence[Part]) -> bool:
+    """Whether nothing failed."""
+    return all(part.status != "failed" for part in parts)
+
+
+def format_json(parts: Sequence[Part]) -> dict[str, object]:
+    """The parts as ``doctor --json`` prints them."""
+    rows = [
+        {
+            "name": part.name,
+            "status": part.status,
+            "found": part.found,
+            "wanted": part.wanted,
+            "fix": part.fix,
+        }
+        for part in parts
+    ]
+    return {"schema": SCHEMA, "ok": is_fit(parts), "checks": rows}
