@@ -74,8 +74,8 @@ class Gatekeeper:
             return gate, gate
         done = scan_gate.judged(raw, self.policy, self.channel)
         text = done.text
-        if done.report is not None and done.status != "failed":
-            text = "; ".join(part for part in (scan_gate.summary(done.report), done.text) if part)
+        if not text and done.report is not None:
+            text = scan_gate.summary(done.report)
         gate = Gate(status=done.status, cls=done.cls, text=text, seconds=done.seconds)
         return gate, _secrets(done)
 

@@ -198,8 +198,7 @@ def scan_command(
     else:
         for target, outcome in done:
             summary = scan_gate.summary(outcome.report) if outcome.report is not None else ""
-            text = "; ".join(part for part in (summary, outcome.text) if part)
-            click.echo(f"{outcome.status:9} {target.image.tag}: {text}")
+            click.echo(f"{outcome.status:9} {target.image.tag}: {outcome.text or summary}")
     _end_scan([outcome for _, outcome in done], name)
 
 

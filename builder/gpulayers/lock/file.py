@@ -1,6 +1,7 @@
 """The lock as a file: one entry a block, sorted, written whole or not at all."""
 
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -18,9 +19,10 @@ from gpulayers.lock.model import (
     PackageSet,
     Wheel,
 )
-from gpulayers.refs import Platform
+from gpulayers.refs import Platform, RefError
 
 Table = Mapping[str, object]
+_HEX = re.compile(r"[0-9a-f]{64}")
 BANNER = "Made by `gpulayers lock` from matrix.toml and layers/. Do not edit."
 
 
@@ -126,8 +128,11 @@ def read(path: Path) -> Lock | None:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
         return _lock(table)
-    except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
-        msg = f"{path.name} is not a lock of this version: {error!r}"
+    except KeyError as error:
+        msg = f"{path.name} is not a lock of this version: no key {error}"
+        raise ProjectError(msg, hint="run: gpulayers lock") from error
+    except (tomllib.TOMLDecodeError, RefError, TypeError, ValueError) as error:
+        msg = f"{path.name} is not a lock of this version: {error}"
         raise ProjectError(msg, hint="run: gpulayers lock") from error
 
 
@@ -135,15 +140,20 @@ def _lock(table: Table) -> Lock:
     if table["schema"] != 1:
         msg = f"schema {table['schema']!r}, wanted 1"
         raise ValueError(msg)
-    wheels = [_wheel(entry) for entry in _tables(table, "wheel")]
+    wheels = {wheel.file: wheel for wheel in map(_wheel, _tables(table, "wheel"))}
+    closures = tuple(_closure(entry) for entry in _tables(table, "closure"))
+    for file in (file for closure in closures for file in closure.files):
+        if file not in wheels:
+            msg = f"no [[wheel]] {file!r}, which a [[closure]] names"
+            raise ValueError(msg)
     return Lock(
         inputs=_text(table, "inputs"),
         uv=_wheel(_sub(_sub(table, "tools"), "uv")),
         bases=tuple(_base(entry) for entry in _tables(table, "base")),
         packages=tuple(_package_set(entry) for entry in _tables(table, "packages")),
         pythons=tuple(_python(entry) for entry in _tables(table, "python")),
-        wheels={wheel.file: wheel for wheel in wheels},
-        closures=tuple(_closure(entry) for entry in _tables(table, "closure")),
+        wheels=wheels,
+        closures=closures,
         models=tuple(_model(entry) for entry in _tables(table, "model")),
     )
 
@@ -158,9 +168,17 @@ def _text(table: Table, key: str) -> str:
 
 def _number(table: Table, key: str) -> int:
     value = table[key]
-    if not isinstance(value, int):
+    if not isinstance(value, int) or isinstance(value, bool):
         msg = f"{key}: wanted an integer"
         raise TypeError(msg)
+    return value
+
+
+def _sha256(table: Table, key: str, *, prefix: str = "") -> str:
+    value = _text(table, key)
+    if _HEX.fullmatch(value.removeprefix(prefix)) is None or not value.startswith(prefix):
+        msg = f"{key}: wanted {prefix}64 hex digits, found {value!r}"
+        raise ValueError(msg)
     return value
 
 
@@ -194,7 +212,7 @@ def _base(entry: Table) -> LockedBase:
         platform=Platform.parse(_text(entry, "platform")),
         source=_text(entry, "source"),
         repository=_text(entry, "repository"),
-        digest=_text(entry, "digest"),
+        digest=_sha256(entry, "digest", prefix="sha256:"),
         suite=_text(entry, "suite"),
     )
 
@@ -211,6 +229,7 @@ def _package_set(entry: Table) -> PackageSet:
     packages = []
     for line in _strings(entry, "packages"):
         name, version, sha256 = line.split(" ")
+        sha256 = _sha256({line: sha256}, line)
         packages.append(Package(name=name, version=version, sha256=sha256))
     return PackageSet(
         layer=_text(entry, "layer"),
@@ -233,7 +252,7 @@ def _closure(entry: Table) -> Closure:
 def _model(entry: Table) -> LockedModel:
     return LockedModel(
         name=_text(entry, "name"),
-        digest=_text(entry, "digest"),
+        digest=_sha256(entry, "digest", prefix="sha256:"),
         size_bytes=_number(entry, "size"),
     )
 
@@ -243,7 +262,7 @@ def _wheel(entry: Table) -> Wheel:
         file=_text(entry, "file"),
         name=_text(entry, "name"),
         version=_text(entry, "version"),
-        sha256=_text(entry, "sha256"),
+        sha256=_sha256(entry, "sha256"),
         size_bytes=_number(entry, "size"),
         index=_text(entry, "index"),
     )

@@ -41,17 +41,19 @@ def make(matrix: Matrix, ask: Wanted, sources: Sources) -> Lock:
 
     Raises: RemoteError: something did not answer; ProjectError: something does not exist.
     """
-    found = _bases(ask, sources)
-    inputs = sources.inputs({base.os: base.suite for base in found})
-    with ThreadPoolExecutor(WORKERS) as pool:
-        package_sets = pool.submit(_package_sets, ask, found, inputs, sources)
-        uv = pool.submit(_uv, inputs, ask.platforms[0])
-        closures, wheels = _closures(ask, inputs, pool)
+    settings = sources.inputs({})
+    with ThreadPoolExecutor(WORKERS) as pool, ThreadPoolExecutor(WORKERS) as questions:
+        uv = pool.submit(_uv, settings, ask.platforms[0])
+        resolved = pool.submit(_closures, ask, settings, questions)
+        found = _bases(ask, sources, pool)
+        inputs = sources.inputs({base.os: base.suite for base in found})
+        package_sets = _package_sets(ask, found, inputs, sources, pool)
+        closures, wheels = resolved.result()
     return Lock(
         inputs=wanted.digest(ask),
         uv=uv.result(),
         bases=found,
-        packages=package_sets.result(),
+        packages=package_sets,
         pythons=tuple(_python(python, names, found) for python, names in ask.pythons),
         wheels=wheels,
         closures=closures,
@@ -61,30 +63,26 @@ def make(matrix: Matrix, ask: Wanted, sources: Sources) -> Lock:
 
 def refresh_models(matrix: Matrix, lock: Lock) -> Lock:
     """The same lock with the folder models as they are now: they are the project's own files."""
-    models = tuple(_model(matrix, entry.name) for entry in lock.models)
-    return Lock(
-        inputs=lock.inputs,
-        uv=lock.uv,
-        bases=lock.bases,
-        packages=lock.packages,
-        pythons=lock.pythons,
-        wheels=lock.wheels,
-        closures=lock.closures,
-        models=models,
-    )
+    return replace(lock, models=tuple(_model(matrix, entry.name) for entry in lock.models))
 
 
-def _bases(ask: Wanted, sources: Sources) -> tuple[LockedBase, ...]:
-    made: dict[tuple[tuple[str, ...], Platform], LockedBase] = {}
-    found = []
-    # The tools' base comes last: it is often the same as an image's, and then it is made once.
-    for name, suite, names in sorted(ask.bases, key=lambda base: (base[0] == TOOLS, base)):
-        for platform in ask.platforms:
-            known = made.get((names, platform))
-            base = known or bases.resolve(name, names, platform, sources.workshop)
-            made[names, platform] = base
-            found.append(replace(base, os=name, suite=base.suite or suite))
-    return tuple(sorted(found))
+def _bases(ask: Wanted, sources: Sources, pool: ThreadPoolExecutor) -> tuple[LockedBase, ...]:
+    """Every base, those of the same sources once: the tools' base is often an image's too."""
+    places = {
+        (names, platform): name
+        for name, _, names in sorted(ask.bases, key=lambda base: (base[0] != TOOLS, base))
+        for platform in ask.platforms
+    }
+    jobs = {
+        (names, platform): pool.submit(bases.resolve, name, names, platform, sources.workshop)
+        for (names, platform), name in places.items()
+    }
+    found = [
+        (name, suite, jobs[names, platform].result())
+        for name, suite, names in ask.bases
+        for platform in ask.platforms
+    ]
+    return tuple(sorted(replace(b, os=name, suite=b.suite or suite) for name, suite, b in found))
 
 
 def secrets_for(inputs: Inputs, os_name: str) -> tuple[Secret, ...]:
@@ -94,25 +92,31 @@ def secrets_for(inputs: Inputs, os_name: str) -> tuple[Secret, ...]:
 
 
 def _package_sets(
-    ask: Wanted, found: tuple[LockedBase, ...], inputs: Inputs, sources: Sources
+    ask: Wanted,
+    found: tuple[LockedBase, ...],
+    inputs: Inputs,
+    sources: Sources,
+    pool: ThreadPoolExecutor,
 ) -> tuple[PackageSet, ...]:
     by_os = {(base.os, base.platform): base for base in found}
     jobs = [("base", os, os, names, True) for os, names in ask.os_packages]
     jobs += [(layer, TOOLS, "", names, False) for layer, names in ask.layer_packages]
-    sets = []
-    for platform in ask.platforms:
-        for layer, asked, os, names, with_needs in jobs:
-            sources.workshop.say(f"packages of {layer}{f' on {os}' if os else ''}")
-            answer = packages.ask(
-                sources.workshop.buildx,
-                bases.reference(by_os[asked, platform], sources.workshop.root),
-                names,
-                secrets=secrets_for(inputs, asked),
-                with_needs=with_needs,
-                platform=platform.format(),
-            )
-            sets.append(PackageSet(layer=layer, os=os, platform=platform, packages=answer))
-    return tuple(sorted(sets))
+
+    def answer(job: tuple[str, str, str, tuple[str, ...], bool], platform: Platform) -> PackageSet:
+        layer, asked, os, names, with_needs = job
+        sources.workshop.say(f"packages of {layer}{f' on {os}' if os else ''}")
+        packages_found = packages.ask(
+            sources.workshop.buildx,
+            bases.reference(by_os[asked, platform], sources.workshop.root),
+            names,
+            secrets=secrets_for(inputs, asked),
+            with_needs=with_needs,
+            platform=platform.format(),
+        )
+        return PackageSet(layer=layer, os=os, platform=platform, packages=packages_found)
+
+    asked = [(job, platform) for platform in ask.platforms for job in jobs]
+    return tuple(sorted(pool.map(lambda pair: answer(*pair), asked)))
 
 
 def _uv(inputs: Inputs, platform: Platform) -> Wheel:

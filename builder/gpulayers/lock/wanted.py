@@ -169,25 +169,33 @@ def digest(wanted: Wanted) -> str:
 
 
 def model_files(model: FolderModel) -> tuple[Path, ...]:
-    """The files of a folder model that go into the image, sorted; its checks do not."""
-    left_out = {path.resolve() for path in (model.check, model.smoke) if path is not None}
-    found = []
-    for path in sorted(model.path.rglob("*")):
-        inside = {path.resolve(), *(parent.resolve() for parent in path.parents)}
-        hidden = "__pycache__" in path.parts
-        if path.is_file() and not hidden and not inside & left_out:
-            found.append(path)
-    return tuple(found)
+    """The files and links of a folder model that go into the image, sorted; its checks do not."""
+    left_out = [path for path in (model.check, model.smoke) if path is not None]
+    return tuple(
+        path
+        for path in sorted(model.path.rglob("*"))
+        if (path.is_file() or path.is_symlink())
+        and "__pycache__" not in path.relative_to(model.path).parts
+        and not any(path.is_relative_to(out) for out in left_out)
+    )
 
 
 def model_digest(model: FolderModel) -> tuple[str, int]:
-    """A hash over names, modes and contents of a model's files (its check too), and bytes."""
+    """A hash over names, modes and contents of a model's files and its check, and their bytes.
+
+    Units: bytes of what goes into the image, so without the check's.
+    """
     total = hashlib.sha256()
-    size = 0
-    extra = (model.check,) if model.check is not None else ()
-    for path in (*model_files(model), *extra):
-        content = hashlib.sha256(path.read_bytes()).hexdigest()
-        name = path.relative_to(model.path) if path.is_relative_to(model.path) else path.name
-        total.update(f"{name}\0{path.stat().st_mode & 0o100}\0{content}\n".encode())
-        size += path.stat().st_size
+    files = model_files(model)
+    for path in (*files, *((model.check,) if model.check is not None else ())):
+        total.update(f"{path.relative_to(model.path)}\0{_content(path)}\n".encode())
+    size = sum(path.stat().st_size for path in files if not path.is_symlink())
     return f"sha256:{total.hexdigest()}", size
+
+
+def _content(path: Path) -> str:
+    if path.is_symlink():
+        return f"link\0{path.readlink()}"
+    with path.open("rb") as file:  # weights do not fit into memory
+        content = hashlib.file_digest(file, "sha256").hexdigest()
+    return f"{path.stat().st_mode & 0o100}\0{content}"

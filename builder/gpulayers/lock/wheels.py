@@ -10,10 +10,10 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from packaging.tags import Tag, compatible_tags, cpython_tags
-from packaging.utils import canonicalize_name, parse_wheel_filename
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from gpulayers.engine import process
-from gpulayers.errors import ProjectError, RemoteError
+from gpulayers.errors import GpulayersError, ProjectError, RemoteError, ToolError
 from gpulayers.lock.model import Wheel
 from gpulayers.refs import Platform
 
@@ -21,7 +21,20 @@ from gpulayers.refs import Platform
 GLIBC = (2, 35)
 # sysconfig, which uv asks, fills its table where other threads see it half full (CPython 3.11).
 _FINDING_UV = threading.Lock()
-UNREACHABLE = ("Failed to fetch", "error sending request", "dns error", "Connection refused")
+# uv's words (0.8 to 0.13) for an index that did not answer, or not us. After a 401 or 403 it goes on
+# as if the index had no such package, and says so in a hint.
+UNREACHABLE = (
+    "Failed to fetch",
+    "error sending request",
+    "dns error",
+    "Connection refused",
+    "could not be queried",
+    "returned a 403",
+    "network was disabled",
+)
+NO_SOLUTION = 1  # uv's exit status; anything else is about uv itself
+# Best first when tags are equal: the build number, then the name, so that order never decides.
+Rank = tuple[int, tuple[int, str], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,17 +52,24 @@ def resolve(question: Question, *, config: Path, index: str) -> tuple[Wheel, ...
     """All wheels that the requirements need, sorted by file name.
 
     Raises: ProjectError: no set of wheels fits (uv's own words follow);
-        RemoteError: the index cannot be reached.
+        RemoteError: the index cannot be reached; ToolError: uv cannot work.
     """
     with tempfile.TemporaryDirectory(prefix="gpulayers-") as name:
         folder = Path(name)
         argv = _argv(question, folder, config)
         done = process.run(argv, cwd=folder, timeout_s=600, env={"UV_SYSTEM_CERTS": "1"})
         if not done.ok:
-            raise _refusal(question, done.tail(25))
-        table = tomllib.loads((folder / "pylock.toml").read_text(encoding="utf-8"))
-    packages = table.get("packages")
-    tags = supported_tags(question.python, question.platform)
+            raise refusal(question, done.code, done.tail(25))
+        answer = (folder / "pylock.toml").read_text(encoding="utf-8")
+    return read_answer(answer, supported_tags(question.python, question.platform), index)
+
+
+def read_answer(text: str, tags: Mapping[Tag, int], index: str) -> tuple[Wheel, ...]:
+    """The best wheel of each package in a pylock.toml, sorted by file name.
+
+    Raises: ProjectError: a package has no wheel with such tags; RemoteError: one has no hash.
+    """
+    packages = tomllib.loads(text).get("packages")
     found = [
         _choose(item, tags, index)
         for item in (packages if isinstance(packages, list) else [])
@@ -87,12 +107,19 @@ def _uv_program() -> str:
         return "uv"
 
 
-def _refusal(question: Question, tail: Sequence[str]) -> ProjectError | RemoteError:
+def refusal(question: Question, code: int, tail: Sequence[str]) -> GpulayersError:
+    """What uv's failure is: nothing fits, the index did not answer, or uv cannot work.
+
+    Shape: ``code`` is uv's exit status, ``tail`` its last lines, without empty ones.
+    """
     said = "\n".join(f"  {line}" for line in tail)
     wanted = ", ".join(question.requirements)
     if any(word in said for word in UNREACHABLE):
         msg = f"the package index did not answer for {wanted}:\n{said}"
-        return RemoteError(msg, hint="look at the network, proxy and index settings of uv")
+        return RemoteError(msg, hint="look at the network, login and index settings of uv")
+    if code != NO_SOLUTION:
+        msg = f"uv could not be asked for {wanted}:\n{said}"
+        return ToolError(msg, hint="wanted: uv 0.8 or newer, and settings that it can read")
     msg = (
         f"no set of wheels fits {wanted} with Python {question.python} "
         f"on {question.platform.format()}:\n{said}"
@@ -111,7 +138,8 @@ def supported_tags(python: str, platform: Platform) -> dict[Tag, int]:
         platforms.insert(at + 1, f"{old}_{platform.machine}")
     platforms.append(f"linux_{platform.machine}")
     tags = [
-        *cpython_tags((major, minor), platforms=platforms),
+        # The ABI by name: its default is that of the Python that runs us.
+        *cpython_tags((major, minor), abis=[f"cp{major}{minor}"], platforms=platforms),
         *compatible_tags((major, minor), interpreter=f"cp{major}{minor}", platforms=platforms),
     ]
     return {tag: rank for rank, tag in reversed(list(enumerate(tags)))}
@@ -120,17 +148,27 @@ def supported_tags(python: str, platform: Platform) -> dict[Tag, int]:
 def _choose(item: Mapping[str, object], tags: Mapping[Tag, int], index: str) -> Wheel:
     name, version = str(item.get("name")), str(item.get("version"))
     wheels = item.get("wheels")
-    ranked = []
+    ranked: list[tuple[Rank, Wheel]] = []
     for entry in wheels if isinstance(wheels, list) else []:
         wheel = _read_wheel(entry, name=name, version=version, index=index)
-        own = parse_wheel_filename(wheel.file)[3]
-        rank = min((tags[tag] for tag in own if tag in tags), default=None)
+        rank = _rank(wheel.file, tags)
         if rank is not None:
             ranked.append((rank, wheel))
     if not ranked:
         msg = f"{name} {version} has no wheel that fits"
         raise ProjectError(msg, hint="take another version; source distributions are not built")
     return min(ranked, key=lambda pair: pair[0])[1]
+
+
+def _rank(file: str, tags: Mapping[Tag, int]) -> Rank | None:
+    """How well a wheel fits, the smaller the better, or None where it does not."""
+    try:
+        _, _, build, own = parse_wheel_filename(file)
+    except InvalidWheelFilename:
+        return None  # names from before the rules; no installer takes them
+    best = min((tags[tag] for tag in own if tag in tags), default=None)
+    number, letters = build or (0, "")
+    return None if best is None else (best, (-number, letters), file)
 
 
 def _read_wheel(entry: object, *, name: str, version: str, index: str) -> Wheel:
