@@ -4,7 +4,7 @@ from gpulayers.catalog.document import format_json
 from gpulayers.catalog.make import make
 from gpulayers.catalog.model import Catalog, Entry, SharedLayer
 from gpulayers.catalog.page import html, write
-from gpulayers.catalog.state import State, read
+from gpulayers.catalog.state import State, read, seen_by
 
 __all__ = [
     "Catalog",
@@ -15,5 +15,6 @@ __all__ = [
     "html",
     "make",
     "read",
+    "seen_by",
     "write",
 ]

@@ -20,6 +20,7 @@ NO_BUDGET = "no-budget"
 CPU_PASSED = "cpu passed"
 BUILD = "build"
 TOLD = 5
+TEXT_MAX = 200
 ERRORS: Mapping[str, Callable[[str], GpulayersError]] = {
     BUILD: BuildError,
     "identity": ContractError,
@@ -60,7 +61,8 @@ class Refusal:
     def format(self) -> str:
         """``TAG: GATE STATUS (CLASS): TEXT``."""
         said = f" ({self.cls})" if self.cls else ""
-        return f"{self.tag}: {self.gate} {self.status}{said}" + (f": {self.text}" * bool(self.text))
+        text = self.text if len(self.text) <= TEXT_MAX else f"{self.text[:TEXT_MAX]}…"
+        return f"{self.tag}: {self.gate} {self.status}{said}" + (f": {text}" if text else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
