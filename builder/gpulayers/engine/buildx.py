@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpulayers.engine import process
-from gpulayers.errors import RemoteError
+from gpulayers.errors import ToolError
 
 EXIT_CODE = re.compile(r"exit code: (\d+)")
 # One level for images and cache, or the same layer would be stored twice.
 COMPRESSION = "compression=zstd,compression-level=3,oci-mediatypes=true"
 IMAGE_OUTPUT = f"type=image,push=true,unpack=false,store=false,{COMPRESSION}"
+OWN_BUILDER = "gpulayers"
 CACHE_WORK = ("importing cache manifest", "exporting cache")
 CANCELED = ("context canceled", "Canceled")
 
@@ -242,14 +243,49 @@ def _read_digest(metadata: Path) -> str:
 
 
 def find(builder: str = "") -> Buildx:
-    """The client's builder, with the host's network where the engine has no bridge of its own.
+    """The builder to use: the one named, the client's own where it can do what we need, or ours.
 
-    Raises: RemoteError: the engine does not answer.
+    The docker driver needs the containerd image store to export what it built without unpacking
+    it; where the engine lacks that, a builder of the docker-container driver is made and used.
+
+    Raises: ToolError: the engine or buildx does not answer.
     """
-    done = process.run(
-        ["docker", "network", "ls", "--filter=driver=bridge", "--format={{.Name}}"], timeout_s=30
-    )
+    network = _network()
+    if builder or _has_containerd_store() or _driver() != "docker":
+        return Buildx(builder=builder, network=network)
+    if not process.run(["docker", "buildx", "inspect", OWN_BUILDER], timeout_s=60).ok:
+        argv = ["docker", "buildx", "create", f"--name={OWN_BUILDER}", "--driver=docker-container"]
+        argv += ["--driver-opt=network=host"]
+        argv += ["--buildkitd-flags=--allow-insecure-entitlement=network.host"]
+        made = process.run(argv, timeout_s=300)
+        if not made.ok:
+            msg = (
+                "the engine has no containerd image store, and a docker-container builder could "
+                f"not be made: {' '.join(made.tail(2))}"
+            )
+            raise ToolError(msg, hint="make a builder with buildx and name it with --builder")
+    return Buildx(builder=OWN_BUILDER, network=network)
+
+
+def _network() -> str:
+    """The host's network where the engine has no bridge of its own, else the default one."""
+    argv = ["docker", "network", "ls", "--filter=driver=bridge", "--format={{.Name}}"]
+    done = process.run(argv, timeout_s=30)
     if not done.ok:
         msg = f"the Docker engine does not answer: {' '.join(done.tail(1))}"
-        raise RemoteError(msg, hint="start Docker, or `make up` for a private engine")
-    return Buildx(builder=builder, network="default" if "bridge" in done.stdout.split() else "host")
+        raise ToolError(msg, hint="start Docker; `gpulayers doctor` says what this machine has")
+    return "default" if "bridge" in done.stdout.split() else "host"
+
+
+def _has_containerd_store() -> bool:
+    done = process.run(["docker", "info", "--format={{json .DriverStatus}}"], timeout_s=30)
+    return "io.containerd.snapshotter" in done.stdout
+
+
+def _driver() -> str:
+    done = process.run(["docker", "buildx", "inspect"], timeout_s=60)
+    if not done.ok:
+        msg = f"docker buildx does not answer: {' '.join(done.tail(1))}"
+        raise ToolError(msg, hint="install the buildx plugin 0.13 or newer (docker-buildx)")
+    found = re.search(r"^Driver:\s*(\S+)", done.stdout, re.MULTILINE)
+    return found[1] if found is not None else ""
