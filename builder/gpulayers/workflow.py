@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
-from gpulayers import build, gates, publish
+from gpulayers import build, gates, promotion, publish
 from gpulayers.build import Builder
 from gpulayers.engine import process
 from gpulayers.engine.buildx import Outcome, Vertex
 from gpulayers.engine.registry import Manifest, Registry
 from gpulayers.errors import GpulayersError
 from gpulayers.gates import Gatekeeper
+from gpulayers.history import History
 from gpulayers.plan.model import Image, Plan
 from gpulayers.record import (
     Failure,
@@ -65,6 +66,7 @@ class Run:
     keeper: Gatekeeper
     registry: Registry
     records: Records
+    history: History
     listener: Listener
     wish: Wish
     engine: Mapping[str, str]
@@ -223,7 +225,7 @@ class Run:
         stopped = gates.blocking(found, accepts_no_scan=self.wish.accepts_no_scan)
         if stopped is not None:
             return self._refused(image, record, *stopped)
-        return replace(record, tags=self._promoted(image, ref))
+        return replace(record, tags=self._promoted(record))
 
     def _count(self, manifest: Manifest, *, new: bool) -> None:
         with self._lock:
@@ -245,11 +247,13 @@ class Run:
         )
         return replace(record, status="failed", failure=failure)
 
-    def _promoted(self, image: Image, ref: ImageRef) -> tuple[str, ...]:
+    def _promoted(self, record: ImageRecord) -> tuple[str, ...]:
         if not self.wish.channel:
             return ()
-        tags = publish.tags_for(image.tag, self.wish.channel, image.key12, self.wish.channels)
-        return tuple(moved.tag for moved in publish.promote(self.registry, ref, tags))
+        target = promotion.Target(channel=self.wish.channel, channels=self.wish.channels)
+        journal = promotion.Journal(history=self.history, who="build", now=datetime.now(UTC))
+        done = promotion.carry(self.registry, [record], target, journal)
+        return tuple(ref.rpartition(":")[2] for carried in done for ref in carried.refs)
 
     def _trouble(self, image: Image, error: GpulayersError) -> ImageRecord:
         failure = Failure(

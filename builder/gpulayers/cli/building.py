@@ -24,6 +24,7 @@ from gpulayers.engine.docker import DockerEngine
 from gpulayers.engine.registry import Registry
 from gpulayers.errors import GpulayersError, StaleError, ToolError
 from gpulayers.gates import Gatekeeper
+from gpulayers.history import History
 from gpulayers.lock import file as lock_file
 from gpulayers.lock.make import refresh_models
 from gpulayers.lock.model import Lock
@@ -116,6 +117,7 @@ def run(found: Loaded, settings: Settings) -> Report:
             keeper=keeper,
             registry=registry,
             records=Records(found.project.state / "records"),
+            history=History(found.project.state / "channels.json"),
             listener=progress,
             engine={"docker": engine.info().version, "buildx": engine.buildx_version()},
             wish=Wish(
