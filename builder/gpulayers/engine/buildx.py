@@ -1,23 +1,22 @@
 """Builds through ``docker buildx``: one call, its progress as events, its digest or its failure."""
 
-import base64
 import json
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpulayers.engine import process
+from gpulayers.engine.progress import TAIL_LINES, OnVertex, Progress, StepFailure, Vertex
 from gpulayers.errors import ToolError
 
-EXIT_CODE = re.compile(r"exit code: (\d+)")
+__all__ = ["Buildx", "OnVertex", "Outcome", "Secret", "StepFailure", "Vertex", "find"]
+
 # One level for images and cache, or the same layer would be stored twice.
 COMPRESSION = "compression=zstd,compression-level=3,oci-mediatypes=true"
 IMAGE_OUTPUT = f"type=image,push=true,unpack=false,store=false,{COMPRESSION}"
 OWN_BUILDER = "gpulayers"
-CACHE_WORK = ("importing cache manifest", "exporting cache")
-CANCELED = ("context canceled", "Canceled")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,30 +32,11 @@ class Secret:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vertex:
-    """One piece of work of a build: its name in the progress, whether it ran, was cached or failed."""
-
-    name: str
-    cached: bool
-    completed: bool
-    error: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepFailure:
-    """The step that failed: its name, its exit status (0: it did not end by itself), its last lines."""
-
-    step: str
-    exit: int
-    lines: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What a build call came to.
 
-    Shape: ``digest`` is "" on failure and for builds that make no image; ``vertices`` in the order in
-    which they were first seen; ``warnings`` are what buildx said without failing.
+    Shape: ``digest`` is "" on failure and for builds that make no image; ``vertices`` in the order
+    in which they were first seen; ``warnings`` are what buildx said without failing.
     """
 
     ok: bool
@@ -66,75 +46,6 @@ class Outcome:
     argv: tuple[str, ...]
     warnings: tuple[str, ...]
     seconds: float
-
-
-OnVertex = Callable[[Vertex], None]
-
-
-@dataclass(slots=True)
-class Progress:
-    """Reads ``--progress=rawjson`` line by line; what is not JSON is kept as plain text."""
-
-    on_vertex: OnVertex | None = None
-    vertices: dict[str, Vertex] = field(default_factory=dict)
-    logs: dict[str, list[str]] = field(default_factory=dict)
-    plain: list[str] = field(default_factory=list)
-
-    def take(self, line: str) -> None:
-        """Read one line of stderr."""
-        try:
-            event: object = json.loads(line)
-        except ValueError:
-            if line.strip():
-                self.plain.append(process.redact(line.rstrip()))
-            return
-        if not isinstance(event, dict):
-            return
-        for item in _tables(event.get("vertexes")):
-            self._take_vertex(item)
-        for item in _tables(event.get("logs")):
-            self._take_log(item)
-
-    def _take_vertex(self, item: Mapping[str, object]) -> None:
-        digest = str(item.get("digest", ""))
-        seen = self.vertices.get(digest)
-        vertex = Vertex(
-            name=str(item.get("name", "")),
-            cached=bool(item.get("cached")) or (seen is not None and seen.cached),
-            completed=item.get("completed") is not None,
-            error=str(item.get("error") or ""),
-        )
-        if vertex != seen:
-            self.vertices[digest] = vertex
-            if self.on_vertex is not None:
-                self.on_vertex(vertex)
-
-    def _take_log(self, item: Mapping[str, object]) -> None:
-        try:
-            data = base64.b64decode(str(item.get("data", "")))
-        except ValueError:
-            return
-        text = process.redact(data.decode("utf-8", errors="replace"))
-        lines = self.logs.setdefault(str(item.get("vertex", "")), [])
-        lines += [line.rstrip() for line in text.splitlines() if line.strip()]
-        del lines[:-200]
-
-    def failure(self) -> StepFailure:
-        """The first vertex with an error of its own, or what stood in plain text."""
-        for digest, vertex in self.vertices.items():
-            # A cache that is not there yet is reported as an error and harms nothing.
-            if vertex.name.startswith(CACHE_WORK):
-                continue
-            if vertex.error and not any(word in vertex.error for word in CANCELED):
-                code = EXIT_CODE.search(vertex.error)
-                lines = (*self.logs.get(digest, [])[-20:], process.redact(vertex.error))
-                return StepFailure(step=vertex.name, exit=int(code[1]) if code else 0, lines=lines)
-        return StepFailure(step="", exit=0, lines=tuple(self.plain[-20:]))
-
-
-def _tables(value: object) -> list[Mapping[str, object]]:
-    items = value if isinstance(value, list) else []
-    return [item for item in items if isinstance(item, dict)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +130,7 @@ def _call(
         digest=digest,
         vertices=tuple(progress.vertices.values()),
         failure=None if done.ok else _failure(progress, timed_out=done.timed_out),
-        argv=tuple(process.redact(word) for word in [*argv, *last]),
+        argv=tuple(process.redact_word(word) for word in [*argv, *last]),
         warnings=tuple(line for line in progress.plain if "WARN" in line.upper()),
         seconds=done.seconds,
     )
@@ -227,7 +138,8 @@ def _call(
 
 def _failure(progress: Progress, *, timed_out: bool) -> StepFailure:
     if timed_out:
-        return StepFailure(step="(time-out)", exit=0, lines=tuple(progress.plain[-20:]))
+        lines = (*progress.plain[-TAIL_LINES:], *progress.unfinished())
+        return StepFailure(step="(time-out)", exit=0, lines=lines)
     return progress.failure()
 
 

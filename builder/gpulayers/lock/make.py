@@ -20,7 +20,7 @@ from gpulayers.lock.model import (
     Wheel,
 )
 from gpulayers.lock.wanted import TOOLS, ClosureWanted, Wanted
-from gpulayers.lock.wheels import Question, resolve
+from gpulayers.lock.wheels import Question, Resolve, resolve
 from gpulayers.matrix.model import FolderModel, Matrix
 from gpulayers.refs import Platform
 
@@ -30,10 +30,15 @@ WORKERS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """What a lock is made with; ``inputs`` gives the settings once the bases' suites are known."""
+    """What a lock is made with.
+
+    Shape: ``inputs`` gives the settings once the bases' suites are known; ``resolve`` answers
+    which wheels a set of requirements needs.
+    """
 
     workshop: Workshop
     inputs: Callable[[Mapping[str, str]], Inputs]
+    resolve: Resolve = resolve
 
 
 def make(matrix: Matrix, ask: Wanted, sources: Sources) -> Lock:
@@ -43,8 +48,8 @@ def make(matrix: Matrix, ask: Wanted, sources: Sources) -> Lock:
     """
     settings = sources.inputs({})
     with ThreadPoolExecutor(WORKERS) as pool, ThreadPoolExecutor(WORKERS) as questions:
-        uv = pool.submit(_uv, settings, ask.platforms[0])
-        resolved = pool.submit(_closures, ask, settings, questions)
+        uv = pool.submit(_uv, settings, ask.platforms[0], sources)
+        resolved = pool.submit(_closures, ask, settings, sources, questions)
         found = _bases(ask, sources, pool)
         inputs = sources.inputs({base.os: base.suite for base in found})
         package_sets = _package_sets(ask, found, inputs, sources, pool)
@@ -119,15 +124,15 @@ def _package_sets(
     return tuple(sorted(pool.map(lambda pair: answer(*pair), asked)))
 
 
-def _uv(inputs: Inputs, platform: Platform) -> Wheel:
+def _uv(inputs: Inputs, platform: Platform, sources: Sources) -> Wheel:
     question = Question(
         python="3.11", platform=platform, requirements=("uv",), fixed=(), stands_in_for=()
     )
-    return resolve(question, config=inputs.uv_config, index=INDEX)[0]
+    return sources.resolve(question, config=inputs.uv_config, index=INDEX)[0]
 
 
 def _closures(
-    ask: Wanted, inputs: Inputs, pool: ThreadPoolExecutor
+    ask: Wanted, inputs: Inputs, sources: Sources, pool: ThreadPoolExecutor
 ) -> tuple[tuple[Closure, ...], dict[str, Wheel]]:
     levels = sorted({len(closure.under) for closure in ask.closures})
     whole: dict[tuple[str, Platform, tuple[str, ...]], tuple[Wheel, ...]] = {}
@@ -146,7 +151,7 @@ def _closures(
             fixed=below,
             stands_in_for=one.stands_in_for,
         )
-        return one, resolve(question, config=inputs.uv_config, index=INDEX)
+        return one, sources.resolve(question, config=inputs.uv_config, index=INDEX)
 
     for level in levels:
         for one, wheels in pool.map(answer, [c for c in ask.closures if len(c.under) == level]):

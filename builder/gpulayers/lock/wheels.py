@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from packaging.tags import Tag, compatible_tags, cpython_tags
@@ -21,8 +22,8 @@ from gpulayers.refs import Platform
 GLIBC = (2, 35)
 # sysconfig, which uv asks, fills its table where other threads see it half full (CPython 3.11).
 _FINDING_UV = threading.Lock()
-# uv's words (0.8 to 0.13) for an index that did not answer, or not us. After a 401 or 403 it goes on
-# as if the index had no such package, and says so in a hint.
+# uv's words (0.8 to 0.13) for an index that did not answer, or not us. After a 401 or 403 it goes
+# on as if the index had no such package, and says so in a hint.
 UNREACHABLE = (
     "Failed to fetch",
     "error sending request",
@@ -46,6 +47,13 @@ class Question:
     requirements: tuple[str, ...]
     fixed: tuple[Wheel, ...]
     stands_in_for: tuple[str, ...]
+
+
+class Resolve(Protocol):
+    """How ``resolve`` is asked."""
+
+    def __call__(self, question: Question, *, config: Path, index: str) -> tuple[Wheel, ...]:
+        """The wheels."""
 
 
 def resolve(question: Question, *, config: Path, index: str) -> tuple[Wheel, ...]:
