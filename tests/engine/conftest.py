@@ -6,19 +6,26 @@
 
 import json
 import os
+import secrets
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
+import fleet
 import pytest
+from fleet import Built, Project
 
 from gpulayers.engine import process
 from gpulayers.engine.process import Finished
+from gpulayers.engine.registry import Registry
+from gpulayers.refs import ImageRef
 
 Docker: TypeAlias = Callable[..., Finished]
 Push: TypeAlias = Callable[..., str]
 HERE = Path(__file__).parent
 TIMEOUT_S = 300.0
+DEMO_S = 1200.0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -88,3 +95,60 @@ def push(docker: Docker, registry: str, tmp_path_factory: pytest.TempPathFactory
         return digest
 
     return make
+
+
+@pytest.fixture(scope="session")
+def demo_project(engine_env: dict[str, str], registry: str) -> Project:
+    """This checkout as a project, built to where the demo builds."""
+    return Project(folder=fleet.ROOT, root=f"{registry}/acme", env=engine_env)
+
+
+@pytest.fixture(scope="session")
+def demo(demo_project: Project) -> Built:
+    """The demo, run once: in a fresh clone this is the cold one."""
+    argv = [sys.executable, "tools/demo.py"]
+    finished = process.run(argv, cwd=fleet.ROOT, env=demo_project.env, timeout_s=DEMO_S)
+    return fleet.built(finished, fleet.ROOT / fleet.REPORT)
+
+
+@pytest.fixture(scope="session")
+def client() -> Registry:
+    """A registry client for looking at what is there."""
+    return Registry()
+
+
+@pytest.fixture(scope="session")
+def base_tables(request: pytest.FixtureRequest, demo_project: Project, client: Registry) -> str:
+    """The demo's bases for another matrix; the demo is run where they are not there yet."""
+    if not (fleet.ROOT / fleet.LOCK).is_file():
+        request.getfixturevalue("demo")
+    lock = fleet.read_lock(fleet.ROOT)
+    refs = [
+        f"{demo_project.root}/base@{base['digest']}"
+        for base in lock["base"]
+        if not base["repository"]
+    ]
+    if not all(client.resolve_many(map(ImageRef.parse, refs)).values()):
+        request.getfixturevalue("demo")
+        lock = fleet.read_lock(fleet.ROOT)
+    return fleet.base_tables(lock, demo_project.root)
+
+
+@pytest.fixture
+def fresh_root(registry: str) -> str:
+    """A path of the registry where nothing was ever pushed to."""
+    return f"{registry}/t-{secrets.token_hex(4)}"
+
+
+@pytest.fixture(scope="session")
+def mini(
+    engine_env: dict[str, str],
+    registry: str,
+    base_tables: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Project, Built]:
+    """The small project, locked and built once; tests that change anything take a copy."""
+    root = f"{registry}/t-{secrets.token_hex(4)}"
+    folder = tmp_path_factory.mktemp("mini") / "project"
+    project = fleet.make(folder, root, base_tables, engine_env)
+    return project, project.build()

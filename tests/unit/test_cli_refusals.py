@@ -1,4 +1,4 @@
-"""What is wrong in a project is refused before anything starts: all of it at once, nothing written."""
+"""What is wrong in a project is refused before anything starts: whole, and nothing is written."""
 
 import shutil
 from pathlib import Path
