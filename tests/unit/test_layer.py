@@ -58,7 +58,7 @@ def test_the_layers_that_come_with_us_are_right() -> None:
     assert [problem.format() for problem in wrong] == []
     assert sorted(library.frameworks()) == ["cupy", "onnxruntime-gpu"]
     for kind in ("base", "tools", "python", "cuda", "model"):
-        assert library.single(kind).kind == kind  # type: ignore[arg-type]
+        assert library.single(kind).kind == kind
 
 
 def test_a_stack_runs_from_the_lowest_layer_up() -> None:

@@ -23,6 +23,9 @@ from gpulayers.refs import Platform, RefError
 
 Table = Mapping[str, object]
 _HEX = re.compile(r"[0-9a-f]{64}")
+TABLES = frozenset(
+    {"schema", "inputs", "tools", "base", "python", "packages", "closure", "model", "wheel"}
+)
 BANNER = "Made by `gpulayers lock` from matrix.toml and layers/. Do not edit."
 
 
@@ -126,8 +129,7 @@ def read(path: Path) -> Lock | None:
     if not path.is_file():
         return None
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-        return _lock(table)
+        return parse(path.read_text(encoding="utf-8"))
     except KeyError as error:
         msg = f"{path.name} is not a lock of this version: no key {error}"
         raise ProjectError(msg, hint="run: gpulayers lock") from error
@@ -136,7 +138,15 @@ def read(path: Path) -> Lock | None:
         raise ProjectError(msg, hint="run: gpulayers lock") from error
 
 
-def _lock(table: Table) -> Lock:
+def parse(text: str) -> Lock:
+    """The lock in a text, the other way round of ``format_lock``.
+
+    Raises: KeyError, TypeError, ValueError, RefError: it is none; ``read`` says it in our words.
+    """
+    table: Table = tomllib.loads(text)
+    if strange := sorted(table.keys() - TABLES):
+        msg = f"a [[{strange[0]}]], which no lock has"
+        raise ValueError(msg)
     if table["schema"] != 1:
         msg = f"schema {table['schema']!r}, wanted 1"
         raise ValueError(msg)
