@@ -3,6 +3,7 @@
 No network is needed: the build backend is one of the development tools.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -37,7 +38,9 @@ METADATA = ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE
 def run(*argv: str | Path, cwd: Path = ROOT) -> str:
     """The standard output of a program that must end well."""
     words = [str(word) for word in argv]
-    done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False)
+    # A PYTHONPATH of the caller's would show the checkout to what is to run without it.
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
     return done.stdout
 
