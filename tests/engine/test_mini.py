@@ -70,6 +70,9 @@ def test_a_model_that_changed_makes_its_own_step_anew_and_nothing_else(
         assert {step for step, _ in changed} == {"model-alpha"}
         assert len(changed) == 2
         assert image.digests()[-1] == old.digests()[-1], "the mark of the identity check"
+    # What was there before is there still: the tags go back, and nothing is built.
+    back = mini[0].build()
+    assert (back.statuses, digests(back)) == ({"cached"}, digests(before))
 
 
 @pytest.fixture(scope="module")
@@ -220,8 +223,8 @@ def test_without_a_push_everything_is_judged_and_no_tag_moves(
     assert client.tags(f"{project.root}/gpu") == (f"staging-{image.key[:12]}",)
 
 
-def test_only_chooses_cells_and_leaves_the_others_alone(mini: Mini) -> None:
-    project, before = mini
+def test_only_chooses_cells_and_leaves_the_others_alone(mini: Mini, tmp_path: Path) -> None:
+    project, before = mini[0].copy(tmp_path / "project"), mini[1]
     build = project.build("--only", "os=debian13", "--only", "model=alpha,beta")
     assert build.exit_codes == {0}, build.said
     assert set(build.images) == {"cupy13.6.0-debian13-alpha", "cupy13.6.0-debian13-beta"}
@@ -229,8 +232,8 @@ def test_only_chooses_cells_and_leaves_the_others_alone(mini: Mini) -> None:
         assert image.digest == before.images[tag].digest
 
 
-def test_shards_are_all_images_and_share_none(mini: Mini) -> None:
-    project, before = mini
+def test_shards_are_all_images_and_share_none(mini: Mini, tmp_path: Path) -> None:
+    project, before = mini[0].copy(tmp_path / "project"), mini[1]
     shards = [project.build("--shard", f"{part}/4") for part in range(1, 5)]
     assert [shard.finished.code for shard in shards] == [0] * 4
     found = [tag for shard in shards for tag in shard.images]
