@@ -20,7 +20,9 @@ COMMANDS = {
     "plan": "gpulayers.cli.looking",
     "promote": "gpulayers.cli.publishing",
     "render": "gpulayers.cli.looking",
+    "run": "gpulayers.cli.handy",
     "scan": "gpulayers.cli.gating",
+    "shell": "gpulayers.cli.handy",
     "test": "gpulayers.cli.gating",
 }
 HELP = {
@@ -33,7 +35,9 @@ HELP = {
     "plan": "Show steps and images, and what would be built.",
     "promote": "Move a channel's tags to gated digests.",
     "render": "Write Dockerfiles and docker-bake.json.",
+    "run": "Run an image, with the GPU where there is one.",
     "scan": "Scan images.",
+    "shell": "A shell in an image.",
     "test": "Run the smoke ladder.",
 }
 
@@ -66,8 +70,8 @@ class Commands(click.Group):
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             sys.exit(130)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
-            raise
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise  # click's own business; a pipe breaks when its reader has seen enough
         except Exception as error:  # noqa: BLE001 - the one boundary: a bug of ours, told as such
             _say_bug(error)
             sys.exit(1)

@@ -227,6 +227,11 @@ class DockerEngine:
             user=config.user or "",
         )
 
+    def image_id(self, name: str) -> str:
+        """The id (``sha256:…``) of an image that the engine has, by any name; "" for none."""
+        answer = self._docker("image", "inspect", "--format={{.Id}}", name)
+        return answer.stdout.strip() if answer.ok else ""
+
     def start(self, container: Container) -> Finished:
         """Start a container in the background; ``inspect`` says what became of it."""
         return self._docker("run", *start_arguments(container))

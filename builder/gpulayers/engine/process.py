@@ -149,10 +149,7 @@ def _started(
             start_new_session=True,
         )
     except OSError as error:  # also another machine's binary, or a folder that is not there
-        msg = f"cannot start {argv[0]}: {error.strerror}"
-        if cwd is not None and not cwd.is_dir():
-            raise ToolError(msg, hint=f"it was to start in {cwd}, which is no folder") from error
-        raise ToolError(msg, hint=f"install {argv[0]} or put its folder on PATH") from error
+        raise _not_started(argv, error, cwd) from error
     _running.add(process)
     try:
         yield process
@@ -164,6 +161,35 @@ def _started(
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()
+
+
+def _not_started(argv: Sequence[str], error: OSError, cwd: Path | None) -> ToolError:
+    msg = f"cannot start {argv[0]}: {error.strerror}"
+    if cwd is not None and not cwd.is_dir():
+        return ToolError(msg, hint=f"it was to start in {cwd}, which is no folder")
+    return ToolError(msg, hint=f"install {argv[0]} or put its folder on PATH")
+
+
+def start_attached(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    own_group: bool,
+    files: Sequence[int] = (),
+) -> "subprocess.Popen[bytes]":
+    """Start a program on our own standard streams; ``files`` are ours that it may read too.
+
+    Raises: ToolError: it cannot be started.
+    """
+    try:
+        return subprocess.Popen(
+            list(argv),
+            env={**os.environ, **(env or {})},
+            pass_fds=tuple(files),
+            process_group=0 if own_group else None,
+        )
+    except OSError as error:
+        raise _not_started(argv, error, None) from error
 
 
 def _drain(stream: IO[str] | None, take: Callable[[str], object]) -> None:
