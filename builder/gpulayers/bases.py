@@ -24,6 +24,7 @@ SLIM = (
 )
 DOCKERFILE = 'FROM scratch\nADD base.tar /\nCMD ["bash"]\n'
 
+MACHINE = Path("/")
 Say = Callable[[str], None]
 
 
@@ -37,13 +38,15 @@ def reference(base: LockedBase, root: str) -> str:
 class Workshop:
     """What bases are found and made with.
 
-    Shape: ``root`` is the project's registry and path, below which our own bases are kept.
+    Shape: ``root`` is the project's registry and path, below which our own bases are kept;
+    ``machine`` is where the files of the machine are, whose apt says which mirrors there are.
     """
 
     registry: Registry
     buildx: Buildx
     root: str
     say: Say
+    machine: Path = MACHINE
 
 
 def resolve(
@@ -72,7 +75,9 @@ def _try(os_name: str, source: str, platform: Platform, workshop: Workshop) -> L
     suite = suite_of(source)
     if suite:
         into = f"{workshop.root}/base:{os_name}"
-        digest = bootstrap(suite, platform, buildx=workshop.buildx, into=into)
+        digest = bootstrap(
+            suite, platform, buildx=workshop.buildx, into=into, machine=workshop.machine
+        )
         repository = ""
     else:
         ref = ImageRef.parse(source)
@@ -88,7 +93,9 @@ def _try(os_name: str, source: str, platform: Platform, workshop: Workshop) -> L
     )
 
 
-def bootstrap(suite: str, platform: Platform, *, buildx: Buildx, into: str) -> str:
+def bootstrap(
+    suite: str, platform: Platform, *, buildx: Buildx, into: str, machine: Path = MACHINE
+) -> str:
     """Make a base from the Debian packages of the machine's own mirrors; the digest it has.
 
     The same packages give the same bytes. Nothing of the mirror's address stays in it.
@@ -96,7 +103,7 @@ def bootstrap(suite: str, platform: Platform, *, buildx: Buildx, into: str) -> s
     Raises: ToolError: mmdebstrap is missing, or the machine is no Debian of that architecture;
         RemoteError: the packages cannot be had, or the push failed.
     """
-    sources = apt.sources_text(suite)
+    sources = apt.sources_text(suite, machine)
     if not sources:
         msg = f"bootstrap:{suite} needs a machine whose apt takes Debian packages"
         raise ToolError(msg, hint="use a base image from a registry as the source")

@@ -1,5 +1,6 @@
 """What a lock is asked for: from matrix and layers alone, so that it can be compared."""
 
+import functools
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -226,7 +227,7 @@ def test_the_bytes_of_a_model_are_those_of_the_image(tmp_path: Path) -> None:
 
 @given(st.data())
 def test_any_part_of_the_cells_wants_a_part_of_the_whole(data: st.DataObject) -> None:
-    matrix, library = read_matrix(REPOSITORY / "matrix.toml"), packaged_library()
+    matrix, library = _repository()
     everything = cells_of(matrix)
     some = data.draw(st.lists(st.sampled_from(everything), unique=True, max_size=4))
     part = wanted.gather(matrix, library, some)
@@ -234,6 +235,11 @@ def test_any_part_of_the_cells_wants_a_part_of_the_whole(data: st.DataObject) ->
     assert set(part.closures) <= set(whole.closures)
     assert set(part.bases) <= set(whole.bases)
     assert {one.of for one in part.closures if "==" in one.of and one.under} == _names(some)
+
+
+@functools.cache
+def _repository() -> tuple[Matrix, Library]:
+    return read_matrix(REPOSITORY / "matrix.toml"), packaged_library()
 
 
 def _names(cells: list[Cell]) -> set[str]:

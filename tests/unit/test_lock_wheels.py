@@ -147,8 +147,8 @@ RECORDED: tuple[tuple[type[GpulayersError], int, str], ...] = (
         1,
         (
             "error: No solution found when resolving dependencies\n"
-            "  cause: Because there is no version of click==99.0 and you require click==99.0, we can "
-            "conclude that your requirements are unsatisfiable."
+            "  cause: Because there is no version of click==99.0 and you require click==99.0, "
+            "we can conclude that your requirements are unsatisfiable."
         ),
     ),
     (
@@ -185,10 +185,10 @@ RECORDED: tuple[tuple[type[GpulayersError], int, str], ...] = (
         1,
         (
             "error: No solution found when resolving dependencies\n"
-            "  cause: Because click was not found in the package registry and you require click, we "
-            "can conclude that your requirements are unsatisfiable.\n"
-            "hint: An index URL (http://index.example/simple) could not be queried due to a lack of "
-            "valid authentication credentials (401 Unauthorized)"
+            "  cause: Because click was not found in the package registry and you require click, "
+            "we can conclude that your requirements are unsatisfiable.\n"
+            "hint: An index URL (http://index.example/simple) could not be queried due to a "
+            "lack of valid authentication credentials (401 Unauthorized)"
         ),
     ),
     (
@@ -196,10 +196,10 @@ RECORDED: tuple[tuple[type[GpulayersError], int, str], ...] = (
         1,
         (
             "error: No solution found when resolving dependencies\n"
-            "  cause: Because click was not found in the package registry and you require click, we "
-            "can conclude that your requirements are unsatisfiable.\n"
-            "hint: An index (http://index.example/simple) returned a 403 Forbidden error. Check that "
-            "the index URL is correct and the credentials are valid."
+            "  cause: Because click was not found in the package registry and you require click, "
+            "we can conclude that your requirements are unsatisfiable.\n"
+            "hint: An index (http://index.example/simple) returned a 403 Forbidden error. Check "
+            "that the index URL is correct and the credentials are valid."
         ),
     ),
     (ToolError, 2, "error: Failed to parse: uv.toml\n  cause: TOML parse error at line 1"),
