@@ -76,13 +76,9 @@ class Run:
     _new_bytes: dict[str, int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def go(self) -> Report:
-        """Make all images; what fails stops nothing else.
-
-        Raises: RemoteError: the registry cannot be asked what it has.
-        """
+    def go(self, there: Mapping[str, tuple[str, bool]]) -> Report:
+        """Make the images that are not ``there``, gate and tag all; a failure stops no other."""
         started, begin = datetime.now(UTC), time.monotonic()
-        there = self._there()
         self._learn_blobs()
         done, interrupted = self._all(there)
         return Report(
@@ -94,8 +90,11 @@ class Run:
             interrupted=interrupted,
         )
 
-    def _there(self) -> dict[str, tuple[str, bool]]:
-        """Image key to digest and whether it has passed its gates, for those in the registry."""
+    def there(self) -> dict[str, tuple[str, bool]]:
+        """Image key to digest and whether it has passed its gates, for those in the registry.
+
+        Raises: RemoteError: the registry cannot be asked what it has.
+        """
         content = {image.key: self._ref(_content_tag(image)) for image in self.plan.images}
         staged = {
             image.key: self._ref(publish.staging_tag(image.key)) for image in self.plan.images

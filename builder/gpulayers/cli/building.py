@@ -10,7 +10,7 @@ from types import FrameType
 
 import click
 
-from gpulayers import bases
+from gpulayers import bases, doctor, needs
 from gpulayers.build import Builder
 from gpulayers.cli import loaded as project_files
 from gpulayers.cli.loaded import Loaded
@@ -22,7 +22,7 @@ from gpulayers.cli.summary import print_summary
 from gpulayers.engine.buildx import Buildx
 from gpulayers.engine.docker import DockerEngine
 from gpulayers.engine.registry import Registry
-from gpulayers.errors import GpulayersError, StaleError, ToolError
+from gpulayers.errors import StaleError, ToolError
 from gpulayers.gates import Gatekeeper
 from gpulayers.history import History
 from gpulayers.lock import file as lock_file
@@ -71,7 +71,7 @@ def build_command(
     registry: str,
     **options: object,
 ) -> None:
-    """Build the images of the matrix: check, plan, build, identity, scan, smoke, size, push, tag."""
+    """Build the images of the matrix: check, plan, build, gate, push and tag them."""
     settings = Settings(
         push=bool(options["push"]),
         builder=str(options["builder"]),
@@ -101,14 +101,18 @@ def run(found: Loaded, settings: Settings) -> Report:
     from gpulayers.engine import buildx as builders
 
     _demand_place(found, settings)
-    lock = _lock(found, settings)
-    buildx = builders.find(settings.builder)
+    locked = _fitting_lock(found, settings)
     engine = DockerEngine()
     with Registry() as registry:
+        machine = _machine(found, registry)
+        needs.demand_tools(machine)
+        scanner = Scanner.open(found.project.state / "trivy")
+        lock = locked or make_lock(found, settings.builder)
+        buildx = builders.find(settings.builder)
         _demand_bases(found, lock, registry, buildx)
         plan = _sharded(found.plan(lock), settings.shard)
         builder = _builder(found, lock, buildx, plan)
-        keeper = _keeper(found, engine)
+        keeper = _keeper(found, engine, scanner)
         progress = Progress(plan=plan, quiet=settings.quiet, console=console(quiet=settings.quiet))
         channels = found.matrix.images.channels
         job = Run(
@@ -128,16 +132,35 @@ def run(found: Loaded, settings: Settings) -> Report:
                 accepts_no_scan=keeper.policy.rule(channels[0]).accepts_not_run,
             ),
         )
+        there = job.there()
+        _demand_space([image for image in plan.images if image.key not in there], machine)
         before = engine.digests_of(found.repository().name)
         try:
             with progress, interruptible():
-                return job.go()
+                return job.go(there)
         finally:
             _let_go(found.repository(), engine, before)
 
 
+def _machine(found: Loaded, registry: Registry) -> doctor.Machine:
+    return doctor.Machine(
+        registry=registry,
+        root=found.root,
+        name=found.matrix.images.name,
+        disk=found.project.root,
+        trivy_state=found.project.state / "trivy",
+    )
+
+
+def _demand_space(images: Sequence[Image], machine: doctor.Machine) -> None:
+    place = doctor.data_folder(machine)
+    said = needs.demand_space(needs.space(images), place) if place is not None else ""
+    if said:
+        click.echo(said, err=True)
+
+
 def _let_go(repository: ImageRef, engine: DockerEngine, before: frozenset[str]) -> None:
-    """Remove from the engine what this run pulled for its smoke tests: unpacked images are large."""
+    """Remove from the engine what this run pulled for its smoke tests: it is large."""
     for digest in engine.digests_of(repository.name) - before:
         engine.remove_image(repository.with_digest(digest))
 
@@ -164,20 +187,21 @@ def _demand_place(found: Loaded, settings: Settings) -> None:
         raise ToolError(msg, hint="add --registry 127.0.0.1:PORT/PATH (`make up` starts one)")
 
 
-def _lock(found: Loaded, settings: Settings) -> Lock:
+def _fitting_lock(found: Loaded, settings: Settings) -> Lock | None:
+    """The lock when it fits, its models as they are now; None: it is to be made anew."""
     if settings.locked:
         return project_files.fitting_lock(found)
     lock = project_files.read_lock(found)
     changed: Sequence[str] = () if lock is None else project_files.differences(found, lock)
-    if lock is not None and not changed:
-        return lock
-    for line in changed or ("there is none",):
+    for line in changed if lock is not None else ("there is none",):
         click.echo(f"lock: {line}", err=True)
-    if lock is not None and all(line.startswith("model ") for line in changed):
+    if lock is None or not changed:
+        return lock
+    if all(line.startswith("model ") for line in changed):
         lock = refresh_models(found.matrix, lock)
         lock_file.write(found.lock_path, lock)
         return lock
-    return make_lock(found, settings.builder)
+    return None
 
 
 def _demand_bases(found: Loaded, lock: Lock, registry: Registry, buildx: Buildx) -> None:
@@ -224,20 +248,11 @@ def _builder(found: Loaded, lock: Lock, buildx: Buildx, plan: Plan) -> Builder:
     )
 
 
-def open_scanner(found: Loaded) -> tuple[Scanner | None, str]:
-    """The scanner, or None and why there is none."""
-    try:
-        return Scanner.open(found.project.state / "trivy"), ""
-    except GpulayersError as error:
-        return None, str(error)
-
-
-def _keeper(found: Loaded, engine: DockerEngine) -> Gatekeeper:
-    scanner, trouble = open_scanner(found)
+def _keeper(found: Loaded, engine: DockerEngine, scanner: Scanner) -> Gatekeeper:
     return Gatekeeper(
         engine=engine,
         scanner=scanner,
-        scan_trouble=trouble,
+        scan_trouble="",
         policy=found.policy,
         channel=found.matrix.images.channels[0],
         budget=found.matrix.budget,

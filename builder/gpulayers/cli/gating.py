@@ -11,7 +11,7 @@ import click
 
 from gpulayers import record
 from gpulayers.cli import loaded as project_files
-from gpulayers.cli.building import REPORT, open_scanner
+from gpulayers.cli.building import REPORT
 from gpulayers.cli.loaded import Loaded
 from gpulayers.cli.options import where, where_options
 from gpulayers.engine.docker import DockerEngine
@@ -27,6 +27,7 @@ from gpulayers.gates import Gatekeeper
 from gpulayers.plan.model import Image
 from gpulayers.refs import ImageRef
 from gpulayers.scan import gate as scan_gate
+from gpulayers.scan.scanner import Scanner
 from gpulayers.smoke.model import Level, SmokeReport
 
 
@@ -185,9 +186,7 @@ def scan_command(
     """Scan images by digest: those named, or those of the last build."""
     found = project_files.load(where(project, matrix, only, registry))
     found.demand_cells()
-    scanner, trouble = open_scanner(found)
-    if scanner is None:
-        raise ScanNotMadeError(trouble, hint="install Trivy 0.68 or newer")
+    scanner = Scanner.open(found.project.state / "trivy")
     name = channel or found.matrix.images.channels[0]
     done = []
     for target in targets(found, refs):

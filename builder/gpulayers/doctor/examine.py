@@ -1,6 +1,7 @@
 """Everything in its order, and all of it as JSON."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from gpulayers.doctor import docker, gpu, remote
 from gpulayers.doctor.model import Machine, Part
@@ -27,6 +28,18 @@ def examine(machine: Machine) -> tuple[Part, ...]:
         card,
         gpu.container_part(machine, engine, card),
     )
+
+
+def examine_tools(machine: Machine) -> tuple[Part, ...]:
+    """Only what a build cannot do without: the engine and buildx."""
+    engine, said = docker.ask_engine(machine)
+    return (docker.engine_part(engine, said), docker.buildx_part(machine))
+
+
+def data_folder(machine: Machine) -> Path | None:
+    """Where the engine keeps its data, or None where none answers."""
+    engine, _ = docker.ask_engine(machine)
+    return Path(engine.data) if engine is not None and engine.data else None
 
 
 def is_fit(parts: Sequence[Part]) -> bool:

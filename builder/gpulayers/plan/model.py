@@ -17,7 +17,8 @@ class Step:
     """One filesystem tree that images share.
 
     Shape: ``stage`` is its name in every Dockerfile; ``values`` fill the layer's template;
-    ``needs`` are stages that must stand before its own; ``context`` is a folder that it reads (name, path).
+    ``needs`` are stages that must stand before its own; ``context`` is a folder that it reads
+    (name, path).
     Units: ``size_bytes`` is what its inputs weigh as downloads, 0 where unknown.
     """
 

@@ -15,8 +15,10 @@ CACHE_OPTIONS = f"mode=min,image-manifest=true,ignore-error=true,{COMPRESSION}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What stands beside the images: ``root`` is the registry and path, ``name`` the repository
-    below it, ``project`` the project's folder.
+    """What stands beside the images.
+
+    Shape: ``root`` is the registry and path, ``name`` the repository below it, ``project`` the
+    project's folder.
     """
 
     root: str
