@@ -16,9 +16,7 @@ test: venv up ## run all tests, with the engine and the registry
 	@$(IN_ENV) tools/run_tests.py
 
 lint: venv ## run the linters and the type checker
-	.venv/bin/ruff check .
-	.venv/bin/ruff format --check .
-	.venv/bin/mypy
+	@$(IN_ENV) tools/run_tests.py lint
 
 venv: ## make .venv with the project and its development tools
 	@$(DEVENV) venv

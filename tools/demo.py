@@ -112,7 +112,7 @@ def show_pull() -> tuple[str, str]:
             break
     else:
         sys.exit("no image of the report has its tag")
-    ref = f"{image['ref'].partition('@')[0].rpartition(':')[0]}:{tags[0]}"
+    ref = f"{image['ref'].partition('@')[0]}:{tags[0]}"
     code = "import onnxruntime as o; print(o.__version__, o.get_available_providers())"
     shown = f'docker run --rm {ref} python -c "{code}"'
     print(f"$ {shown}", flush=True)
