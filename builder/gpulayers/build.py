@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpulayers import logs
 from gpulayers.engine.buildx import Buildx, Outcome, Secret, StepFailure, Vertex
 from gpulayers.engine.registry import Manifest
 from gpulayers.inputs import Inputs
@@ -23,7 +24,10 @@ TIMEOUT_S = 3 * 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Builder:
-    """What images are built with; ``rendered`` is the folder of the bake file."""
+    """What images are built with.
+
+    Shape: ``rendered`` is the folder of the bake file; ``logs`` that of the kept logs, or None.
+    """
 
     buildx: Buildx
     rendered: Path
@@ -31,6 +35,7 @@ class Builder:
     root: str
     name: str
     inputs: Inputs
+    logs: Path | None = None
 
     def staging(self, image: Image) -> str:
         """Where an image waits for its gates."""
@@ -42,14 +47,23 @@ class Builder:
         settings = [f"output={output},{COMPRESSION}"]
         if self.inputs.ca is not None:
             settings.append(f"secrets+={Secret(id='ca', source=self.inputs.ca).format()}")
-        return self.buildx.bake(
-            self.rendered / BAKE_FILE,
-            image.target,
-            settings=settings,
-            variables=self._variables(),
-            timeout_s=TIMEOUT_S,
-            on_vertex=on_vertex,
-        )
+        title = f"image {image.tag}, key {image.key}; again: {self.repeat(image)}"
+        with logs.keep(self.logs, image.tag, title) as log:
+            outcome = self.buildx.bake(
+                self.rendered / BAKE_FILE,
+                image.target,
+                settings=settings,
+                variables=self._variables(),
+                timeout_s=TIMEOUT_S,
+                on_vertex=on_vertex,
+                events=log.events,
+            )
+            failure = outcome.failure
+            if failure is None:
+                log.end("built", outcome.digest)
+            else:
+                log.end("failed", f"in {failure.step or 'the builder'}, exit {failure.exit}")
+        return outcome
 
     def _variables(self) -> Mapping[str, str]:
         return {

@@ -245,6 +245,7 @@ def _builder(found: Loaded, lock: Lock, buildx: Buildx, plan: Plan) -> Builder:
         root=found.root,
         name=found.matrix.images.name,
         inputs=machine_inputs(found, {base.os: base.suite for base in lock.bases}),
+        logs=found.project.state / logs.FOLDER,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpulayers.engine import process
-from gpulayers.engine.progress import TAIL_LINES, OnVertex, Progress, StepFailure, Vertex
+from gpulayers.engine.progress import TAIL_LINES, Events, OnVertex, Progress, StepFailure, Vertex
 from gpulayers.errors import ToolError
 
 __all__ = ["Buildx", "OnVertex", "Outcome", "Secret", "StepFailure", "Vertex", "find"]
@@ -80,7 +80,7 @@ class Buildx:
         argv += [f"--secret={secret.format()}" for secret in secrets]
         return _call(argv, last=[str(context)], timeout_s=timeout_s, on_vertex=on_vertex)
 
-    def bake(
+    def bake(  # noqa: PLR0913 - these are the words of the command line
         self,
         file: Path,
         target: str,
@@ -89,6 +89,7 @@ class Buildx:
         variables: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
         on_vertex: OnVertex | None = None,
+        events: Events | None = None,
     ) -> Outcome:
         """Build one target of a bake file; ``settings`` are values of ``--set``."""
         argv = ["docker", "buildx", "bake", *self._builder(), f"--file={file}"]
@@ -100,6 +101,7 @@ class Buildx:
             last=[target],
             timeout_s=timeout_s,
             on_vertex=on_vertex,
+            events=events,
             env=environment,
             cwd=file.parent,
         )
@@ -108,16 +110,17 @@ class Buildx:
         return [f"--builder={self.builder}"] if self.builder else []
 
 
-def _call(
+def _call(  # noqa: PLR0913 - what a call has in common
     argv: Sequence[str],
     *,
     last: Sequence[str],
     timeout_s: float | None,
     on_vertex: OnVertex | None,
+    events: Events | None = None,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> Outcome:
-    progress = Progress(on_vertex=on_vertex)
+    progress = Progress(on_vertex=on_vertex, events=events)
     with tempfile.TemporaryDirectory(prefix="gpulayers-") as folder:
         metadata = Path(folder) / "metadata.json"
         full = [*argv, "--progress=rawjson", f"--metadata-file={metadata}", *last]

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from gpulayers.engine import process
 
@@ -41,11 +42,22 @@ class StepFailure:
 OnVertex = Callable[[Vertex], None]
 
 
+class Events(Protocol):
+    """Who gets everything that a build says, as it says it."""
+
+    def take(self, event: Mapping[str, object]) -> None:
+        """An event."""
+
+    def plain(self, line: str) -> None:
+        """A line that is no event."""
+
+
 @dataclass(slots=True)
 class Progress:
     """Reads ``--progress=rawjson`` line by line; what is not JSON is kept as plain text."""
 
     on_vertex: OnVertex | None = None
+    events: Events | None = None
     vertices: dict[str, Vertex] = field(default_factory=dict)
     logs: dict[str, bytes] = field(default_factory=dict)
     plain: list[str] = field(default_factory=list)
@@ -59,11 +71,15 @@ class Progress:
         if not isinstance(event, dict):
             if line.strip():
                 self.plain.append(process.redact(line.rstrip()))
+                if self.events is not None:
+                    self.events.plain(line.rstrip())
             return
         for item in _tables(event.get("vertexes")):
             self._take_vertex(item)
         for item in _tables(event.get("logs")):
             self._take_log(item)
+        if self.events is not None:
+            self.events.take(event)
 
     def _take_vertex(self, item: Mapping[str, object]) -> None:
         digest = str(item.get("digest", ""))
