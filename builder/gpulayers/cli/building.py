@@ -10,7 +10,7 @@ from types import FrameType
 
 import click
 
-from gpulayers import bases, doctor, needs
+from gpulayers import bases, doctor, logs, needs
 from gpulayers.build import Builder
 from gpulayers.cli import loaded as project_files
 from gpulayers.cli.loaded import Loaded
