@@ -114,6 +114,20 @@ class Lock:
                 return base
         raise KeyError(os)
 
+    def python(self, python: str) -> LockedPython:
+        """Where a Python comes from; KeyError when the lock is for another matrix."""
+        for entry in self.pythons:
+            if entry.python == python:
+                return entry
+        raise KeyError(python)
+
+    def model(self, name: str) -> LockedModel:
+        """A model that is a folder; KeyError when the lock is for another matrix."""
+        for entry in self.models:
+            if entry.name == name:
+                return entry
+        raise KeyError(name)
+
     def package_set(self, layer: str, platform: Platform, *, os: str = "") -> tuple[Package, ...]:
         """The packages of a layer's step, empty where it has none."""
         for entry in self.packages:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpulayers.layer import LayerDef
@@ -13,6 +13,7 @@ from gpulayers.plan.model import Step, Value
 
 # Raised when the same templates and values would give other bytes: every step is then built anew.
 RECIPE = 1
+INCLUDE = re.compile(r"""\{%[-+]?\s*(?:include|import|extends|from)\s+["']([^"']+)["']""")
 EPOCH = 315532800  # 1980-01-01: zip files, and so wheels, cannot say an earlier time
 
 
@@ -34,6 +35,21 @@ def of_file(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
+def templates(first: Path, folders: Sequence[Path]) -> tuple[Path, ...]:
+    """A template and those that it includes, through others too, as they are found in folders.
+
+    Shape: ``folders`` in the order in which they are looked through. One that is not there is left
+    out: rendering tells of it.
+    """
+    found = [first]
+    for path in found:
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        for name in INCLUDE.findall(text):
+            places = [folder / name for folder in folders if (folder / name).is_file()]
+            found += [place for place in places[:1] if place not in found]
+    return tuple(found)
+
+
 def slug(text: str) -> str:
     """The text as a stage or bake target may be called."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
@@ -41,10 +57,15 @@ def slug(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A step before it has a key; ``base`` is the digest of the OS base below it, or ""."""
+    """A step before it has a key.
+
+    Shape: ``folders`` is where its templates come from; ``base`` is the digest of the OS base
+    below it, or ""; ``stage`` is "" for a name of its own in each version of it.
+    """
 
     name: str
     layer: LayerDef
+    folders: Sequence[Path]
     values: Mapping[str, Value]
     platform: str
     under: Sequence[Step] = ()
@@ -52,7 +73,7 @@ class Draft:
     context: tuple[str, Path] | None = None
     context_digest: str = ""
     size_bytes: int = 0
-    more_templates: Sequence[Path] = field(default_factory=tuple)
+    stage: str = ""
 
 
 def step(draft: Draft) -> Step:
@@ -61,7 +82,7 @@ def step(draft: Draft) -> Step:
     key = of_value(
         {
             "recipe": RECIPE,
-            "templates": [of_file(p) for p in (draft.layer.template, *draft.more_templates)],
+            "templates": [of_file(p) for p in templates(draft.layer.template, draft.folders)],
             "values": values,
             "under": [one.key for one in draft.under],
             "platform": draft.platform,
@@ -69,7 +90,7 @@ def step(draft: Draft) -> Step:
             "context": draft.context_digest,
         }
     )
-    stage = f"{slug(draft.name)}-{key[:8]}"
+    stage = draft.stage or f"{slug(draft.name)}-{key[:8]}"
     return Step(
         name=draft.name,
         layer=draft.layer.name,

@@ -1,8 +1,10 @@
 """Making the plan: images with their steps, names, labels and keys."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from gpulayers.errors import ProjectError
 from gpulayers.layer import LayerDef, stack
 from gpulayers.lock import wanted
 from gpulayers.lock.wanted import TOOLS
@@ -19,17 +21,39 @@ DEFAULT_COMMAND = ("python",)
 def make(ground: Ground, cells: Sequence[Cell]) -> Plan:
     """The plan of these cells on every platform of the matrix.
 
-    Raises: KeyError: the lock is for other cells (callers compare ``lock.inputs`` before).
+    Raises: ProjectError: two images would have one name in the bake file;
+        KeyError: the lock is for other cells (callers compare ``lock.inputs`` before).
     """
     platforms = ground.matrix.images.platforms
     images = tuple(_image(ground, cell, platform) for cell in cells for platform in platforms)
+    _check_targets(images)
     unique = {step.stage: step for image in images for step in image.steps}
     return Plan(
         images=images,
         steps=tuple(unique.values()),
         tools=steps.tools(ground, platforms[0]),
-        tools_base=_base(ground, TOOLS, platforms[0]),
     )
+
+
+def _check_targets(images: Sequence[Image]) -> None:
+    """Bake knows fewer names than a registry does: tags can differ in what they leave out."""
+    first: dict[str, Image] = {}
+    for image in images:
+        twin = first.setdefault(image.target, image)
+        if twin is not image:
+            msg = (
+                f"wanted a name of its own in the bake file for each image, found {image.target!r} "
+                f"for {twin.cell.format()} (tag {twin.tag}) and for {image.cell.format()} "
+                f"(tag {image.tag})"
+            )
+            hint = "tags have to differ in more than case and punctuation: change images.tag"
+            raise ProjectError(msg, hint=hint)
+
+
+def _target(tag: str, platform: Platform) -> str:
+    name = keys.slug(tag if platform.architecture == "amd64" else f"{tag}-{platform.architecture}")
+    # Bake's own word for the group of all of them.
+    return name if name not in {"", "default"} else f"image-{name}".rstrip("-")
 
 
 def _base(ground: Ground, os_name: str, platform: Platform) -> str:
@@ -44,14 +68,15 @@ def _image(ground: Ground, cell: Cell, platform: Platform) -> Image:
     wheels = _wheels(ground, cell, platform)
     config = _config(ground, cell, platform, tag=tag, wheels=wheels)
     key = _key(ground.lock.base(cell.os, platform).digest, own, config, expected)
-    target = keys.slug(tag if platform.architecture == "amd64" else f"{tag}-arm64")
     return Image(
         cell=cell,
         platform=platform,
-        target=target,
+        target=_target(tag, platform),
         tag=tag,
         key=key,
         base=_base(ground, cell.os, platform),
+        tools=steps.tools(ground, platform),
+        tools_base=_base(ground, TOOLS, platform),
         steps=own,
         config=_with_label(config, f"{LABEL}.key", key),
         expected=expected,
@@ -84,13 +109,7 @@ def _key(base: str, own: Sequence[Step], config: Config, expected: Expected) -> 
 
 
 def _with_label(config: Config, name: str, value: str) -> Config:
-    return Config(
-        env=config.env,
-        labels={**config.labels, name: value},
-        user=config.user,
-        entrypoint=config.entrypoint,
-        command=config.command,
-    )
+    return replace(config, labels=dict(sorted({**config.labels, name: value}.items())))
 
 
 def _layers(ground: Ground, cell: Cell) -> tuple[LayerDef, ...]:

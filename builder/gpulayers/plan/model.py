@@ -65,8 +65,9 @@ class Image:
     """One image: its cell, names, steps from the lowest, and what must be true of it.
 
     Shape: ``target`` is its name in the bake file; ``base`` is an image reference by digest;
-    ``wheels`` maps a package to the version that the lock installs; ``smoke`` are check files in
-    the order of the layers.
+    ``tools`` is the step that the others work with and that is no part of it, ``tools_base`` what
+    that stands on; ``wheels`` maps a package to the version that the lock installs; ``smoke`` are
+    check files in the order of the layers.
     """
 
     cell: Cell
@@ -75,6 +76,8 @@ class Image:
     tag: str
     key: str
     base: str
+    tools: Step
+    tools_base: str
     steps: tuple[Step, ...]
     config: Config
     expected: Expected
@@ -91,14 +94,12 @@ class Image:
 class Plan:
     """Images in the order of the cells, their unique steps in the order of first use.
 
-    Shape: ``tools`` is the step that the others work with and no image has; ``tools_base`` is what
-    it stands on.
+    Shape: no target is there twice; ``tools`` is that of the first platform.
     """
 
     images: tuple[Image, ...]
     steps: tuple[Step, ...]
     tools: Step
-    tools_base: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

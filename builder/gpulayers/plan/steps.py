@@ -1,15 +1,15 @@
 """The steps of an image, layer by layer: big wheels alone, the small rest of a layer together."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from gpulayers.layer import LayerDef, stack
 from gpulayers.lock import wanted
 from gpulayers.lock.model import Wheel
 from gpulayers.lock.wanted import TOOLS
 from gpulayers.matrix.model import NO_MODEL, Cell, FolderModel
-from gpulayers.plan.keys import Draft, of_file, step
+from gpulayers.plan.keys import Draft, step
 from gpulayers.plan.model import Ground, Step
 from gpulayers.refs import Platform
 
@@ -40,6 +40,8 @@ def tools(ground: Ground, platform: Platform) -> Step:
         Draft(
             name=TOOLS,
             layer=layer,
+            folders=ground.library.folders,
+            stage=TOOLS,  # templates call it by this name
             platform=platform.format(),
             base=ground.lock.base(TOOLS, platform).digest,
             values={
@@ -79,6 +81,7 @@ def _os_step(place: Place, below: Step) -> Iterator[Step]:
             Draft(
                 name=f"packages-{place.cell.os}",
                 layer=place.ground.library.single("base"),
+                folders=place.ground.library.folders,
                 platform=place.shown,
                 base=place.ground.lock.base(place.cell.os, place.platform).digest,
                 under=(below,),
@@ -90,13 +93,14 @@ def _os_step(place: Place, below: Step) -> Iterator[Step]:
 def _package_step(place: Place, layer: LayerDef, below: Step) -> Step:
     python = place.cell.python.format()
     is_python = layer.kind == "python"
-    source = next((p for p in place.ground.lock.pythons if p.python == python), None)
-    is_debian = not is_python or (source is not None and source.source == "debian")
+    source = place.ground.lock.python(python)
+    is_debian = not is_python or source.source == "debian"
     packages = place.ground.lock.package_set(layer.name, place.platform) if is_debian else ()
     return step(
         Draft(
             name=f"python-{python}" if is_python else layer.name,
             layer=layer,
+            folders=place.ground.library.folders,
             platform=place.shown,
             under=(below,),
             values={
@@ -105,7 +109,7 @@ def _package_step(place: Place, layer: LayerDef, below: Step) -> Step:
                 "machine": place.platform.machine,
                 "python": python if is_python else "",
                 "debian": is_debian,
-                "standalone": source.version if is_python and source is not None else "",
+                "standalone": source.version if is_python else "",
             },
         )
     )
@@ -121,12 +125,29 @@ def _layer_wheels(place: Place, layer: LayerDef) -> tuple[Wheel, ...]:
     return ground.lock.closure(cell.python.format(), place.platform, of, under)
 
 
+def _alone(place: Place) -> frozenset[str]:
+    """The files of wheels that are steps of their own: the biggest, as many as there is room."""
+    recipe = place.ground.matrix.recipe
+    layers = stack(place.ground.library, place.cell.framework.name)
+    # Beside one step a layer: the OS's packages, the model's wheels and folder, and the mark of the
+    # identity check.
+    room = recipe.max_layers - len(layers) - 4
+    big = [
+        wheel
+        for layer in layers
+        for wheel in _layer_wheels(place, layer)
+        if wheel.size_bytes >= recipe.big_wheel_mb * MB
+    ]
+    biggest = sorted(big, key=lambda wheel: (-wheel.size_bytes, wheel.file))[: max(0, room)]
+    return frozenset(wheel.file for wheel in biggest)
+
+
 def _wheel_steps(
     place: Place, layer: LayerDef, python: Step, wheels: Sequence[Wheel]
 ) -> Iterator[Step]:
-    limit = place.ground.matrix.recipe.big_wheel_mb * MB
-    big = [wheel for wheel in wheels if wheel.size_bytes >= limit]
-    rest = [wheel for wheel in wheels if wheel.size_bytes < limit]
+    alone = _alone(place)
+    big = [wheel for wheel in wheels if wheel.file in alone]
+    rest = [wheel for wheel in wheels if wheel.file not in alone]
     if rest:
         # What a layer needs beside its own big wheels changes least often: it stands lowest.
         yield _wheel_step(place, layer, python, rest, name=f"{layer.name}-wheels")
@@ -141,9 +162,9 @@ def _wheel_step(
         Draft(
             name=name,
             layer=layer,
+            folders=place.ground.library.folders,
             platform=place.shown,
             under=(python,),
-            more_templates=_shared_templates(place),
             size_bytes=sum(wheel.size_bytes for wheel in wheels),
             values={
                 "venv": f"{python.stage}-venv",
@@ -155,11 +176,6 @@ def _wheel_step(
             },
         )
     )
-
-
-def _shared_templates(place: Place) -> tuple[Path, ...]:
-    found = (folder / "wheels.j2" for folder in place.ground.library.folders)
-    return tuple(path for path in found if of_file(path))[:1]
 
 
 def _model_steps(place: Place, python: Step) -> Iterator[Step]:
@@ -178,14 +194,15 @@ def _model_steps(place: Place, python: Step) -> Iterator[Step]:
 
 
 def _folder_step(place: Place, layer: LayerDef, python: Step, model: FolderModel) -> Step:
-    locked = next(entry for entry in place.ground.lock.models if entry.name == model.name)
+    locked = place.ground.lock.model(model.name)
     check = model.check
     aside = [path for path in (check, model.smoke) if path is not None]
-    inside = [f"./{p.relative_to(model.path)}" for p in aside if p.is_relative_to(model.path)]
+    inside = [p.relative_to(model.path) for p in aside if p.is_relative_to(model.path)]
     return step(
         Draft(
             name=f"model-{model.name}",
             layer=layer,
+            folders=place.ground.library.folders,
             platform=place.shown,
             under=(python,),
             context=(f"model-{model.name}", model.path),
@@ -196,8 +213,9 @@ def _folder_step(place: Place, layer: LayerDef, python: Step, model: FolderModel
                 "wheels": (),
                 "model": model.name,
                 "context": f"model-{model.name}",
-                "leave_out": ("__pycache__", *inside),
-                "check": str(check.relative_to(model.path)) if check is not None else "",
+                # Words for a shell.
+                "leave_out": ("__pycache__", *(shlex.quote(f"./{path}") for path in inside)),
+                "check": shlex.quote(f"{check.relative_to(model.path)}") if check else "",
             },
         )
     )

@@ -39,8 +39,7 @@ def text(plan: Plan, around: Surroundings) -> str:
         },
         "group": {"default": {"targets": [image.target for image in plan.images]}},
         "target": {
-            image.target: _target(image, plan, around, providers[image.target])
-            for image in plan.images
+            image.target: _target(image, around, providers[image.target]) for image in plan.images
         },
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
@@ -60,9 +59,7 @@ def cache_providers(images: Sequence[Image]) -> Mapping[str, tuple[str, ...]]:
     }
 
 
-def _target(
-    image: Image, plan: Plan, around: Surroundings, providers: Sequence[str]
-) -> dict[str, object]:
+def _target(image: Image, around: Surroundings, providers: Sequence[str]) -> dict[str, object]:
     cache = f"${{REGISTRY}}/{around.name}-cache"
     ref = f"${{REGISTRY}}/{around.name}:{image.tag}"
     return {
@@ -70,7 +67,7 @@ def _target(
         "dockerfile": f"images/{image.target}.Dockerfile",
         "target": "image",
         "platforms": [image.platform.format()],
-        "contexts": _contexts(image, plan, around),
+        "contexts": _contexts(image, around),
         "args": {"SOURCE_DATE_EPOCH": str(EPOCH)},
         "network": "${NETWORK}",
         "secret": [
@@ -86,15 +83,17 @@ def _target(
     }
 
 
-def _contexts(image: Image, plan: Plan, around: Surroundings) -> dict[str, str]:
+def _contexts(image: Image, around: Surroundings) -> dict[str, str]:
     contexts = {
         "base": f"docker-image://{_movable(image.base, around)}",
-        "tools-base": f"docker-image://{_movable(plan.tools_base, around)}",
+        "tools-base": f"docker-image://{_movable(image.tools_base, around)}",
     }
+    # The folders of models are known without links, and the project's may be reached through some.
+    project = around.project.resolve()
     for step in image.steps:
         if step.context is not None:
             name, folder = step.context
-            contexts[name] = f"${{PROJECT}}/{folder.relative_to(around.project)}"
+            contexts[name] = f"${{PROJECT}}/{folder.relative_to(project).as_posix()}"
     return contexts
 
 

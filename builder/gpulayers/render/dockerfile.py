@@ -1,20 +1,32 @@
 """One plain Dockerfile an image: a stage a step, linked onto the base, checked before a push."""
 
 import json
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 
-from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined, TemplateError
+from jinja2 import (
+    ChoiceLoader,
+    Environment,
+    FileSystemLoader,
+    StrictUndefined,
+    TemplateError,
+    TemplateNotFound,
+    TemplateSyntaxError,
+)
 
 from gpulayers.errors import ProjectError
 from gpulayers.layer import Library
 from gpulayers.plan.keys import EPOCH
-from gpulayers.plan.model import Image, Plan, Step
+from gpulayers.plan.model import Image, Step
 
 BANNER = (
     "# Made by gpulayers from matrix.toml, matrix.lock.toml and layers/. Do not edit.\n"
     "# Build by hand: docker buildx bake --file docker-bake.json {target}\n"
 )
+# What an expression in a template can raise beside Jinja2's own errors.
+OF_TEMPLATES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 IDENTITY = "identity.py"
 MARKER = "/usr/share/gpulayers/identity-checked"
 
@@ -30,14 +42,14 @@ def environment(library: Library) -> Environment:
     )
 
 
-def text(image: Image, plan: Plan, templates: Environment) -> str:
+def text(image: Image, templates: Environment) -> str:
     """The whole Dockerfile of an image: the same plan, the same bytes.
 
     Raises: ProjectError: a layer's template does not render.
     """
-    stages = [stage_text(step, templates) for step in (plan.tools, *image.steps)]
-    script = templates.get_template(IDENTITY).render()
-    parts = [BANNER.format(target=image.target), *stages, _final(image), _identity(image, script)]
+    stages = [stage_text(step, templates) for step in (image.tools, *image.steps)]
+    check = _identity(image, _script(templates))
+    parts = [BANNER.format(target=image.target), *stages, _final(image), check]
     return "\n".join(part.rstrip("\n") + "\n" for part in parts)
 
 
@@ -49,11 +61,44 @@ def stage_text(step: Step, templates: Environment) -> str:
     name = f"{step.layer}/{step.template.name}"
     try:
         return templates.get_template(name).render(**step.values)
-    except TemplateError as error:
-        line = getattr(error, "lineno", None)
-        where = f"layers/{name}:{line}" if line else f"layers/{name}"
-        msg = f"{where}: the template does not render: {error}"
+    except (TemplateError, *OF_TEMPLATES) as error:
+        msg = f"{_place(error, step)}: the template does not render: {_reason(error)}"
         raise ProjectError(msg, hint="docs/layers.md lists what a template is given") from error
+
+
+def _place(error: Exception, step: Step) -> str:
+    """File and line of what went wrong: of the template, or of one that it includes.
+
+    Source: Jinja2 puts the template's own file and line into the traceback (its documentation,
+    "Frequently Asked Questions", read 2026-12-01); only syntax errors carry them.
+    """
+    found = (step.template, 0)
+    if isinstance(error, TemplateSyntaxError):
+        found = (Path(error.filename or step.template), error.lineno)
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frame.filename.endswith(".j2"):
+            found = (Path(frame.filename), frame.lineno or 0)
+    file, line = found
+    # As from the folder of layers: a template of a layer, or one beside the layers that they share.
+    is_own = (file.parent / "layer.toml").is_file()
+    shown = f"{file.parent.name}/{file.name}" if is_own else file.name
+    return f"layers/{shown}:{line}" if line else f"layers/{shown}"
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, TemplateNotFound):
+        return f"there is no template {error}"
+    return str(error) or type(error).__name__
+
+
+def _script(templates: Environment) -> str:
+    """The identity check as it stands: Python has braces of its own."""
+    try:
+        loader = templates.loader
+        return loader.get_source(templates, IDENTITY)[0] if loader is not None else ""
+    except TemplateNotFound as error:
+        msg = f"wanted layers/{IDENTITY}, which checks every image, found none"
+        raise ProjectError(msg, hint="install gpulayers again: it comes with it") from error
 
 
 def _final(image: Image) -> str:

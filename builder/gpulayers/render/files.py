@@ -19,7 +19,7 @@ def render(plan: Plan, library: Library, around: Surroundings) -> Mapping[str, s
     """
     templates = dockerfile.environment(library)
     files = {
-        f"images/{image.target}.Dockerfile": dockerfile.text(image, plan, templates)
+        f"images/{image.target}.Dockerfile": dockerfile.text(image, templates)
         for image in plan.images
     }
     return {**files, BAKE_FILE: bake.text(plan, around)}
