@@ -25,6 +25,7 @@ WHEEL_FOLDERS: Mapping[str, str] = {
     "layers/": "gpulayers/_data/layers/",
     "models/": "gpulayers/_data/models/",
     "scans/": "gpulayers/_data/scans/",
+    "starter/": "gpulayers/_data/starter/",
 }
 SDIST_FOLDERS = (*WHEEL_FOLDERS, "docs/", "tests/", "tools/")
 SDIST_FILES = (
