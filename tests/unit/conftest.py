@@ -2,9 +2,12 @@
 
 import socket
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from gpulayers import secrecy
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -21,6 +24,13 @@ def own_processes() -> None:
 @pytest.fixture
 def loopback() -> None:
     """Ask for this where a real client talks to a small server inside the test."""
+
+
+@pytest.fixture(autouse=True)
+def nothing_hidden() -> Iterator[None]:
+    """What a test hides would be blanked in all that come after it."""
+    yield
+    secrecy.forget()
 
 
 @pytest.fixture(autouse=True)

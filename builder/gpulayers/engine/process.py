@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from gpulayers.errors import ToolError
-from gpulayers.secrecy import is_secret
+from gpulayers.secrecy import blank, is_secret
 
 # NAME= and, in JSON, "NAME": ". A name starts where no other one ends and is never tried again
 # shorter: logs have lines of a megabyte.
@@ -57,10 +57,11 @@ class Finished:
 
 
 def redact(text: str) -> str:
-    """Blank the values of assignments with a secret-looking name, and logins in URLs.
+    """Blank known secrets, the values of assignments with a secret-looking name, logins in URLs.
 
     Shape: JSON stays JSON. A value ends at a blank or quote; ``redact_word`` knows better.
     """
+    text = blank(text)
     parts: list[str] = []
     done = 0
     for match in _NAME.finditer(text):

@@ -16,6 +16,7 @@ from gpulayers.engine.registry.hosts import may_send_login
 from gpulayers.engine.registry.login import Stored, read_stored
 from gpulayers.engine.registry.refusal import RegistryError, Trouble
 from gpulayers.engine.registry.transport import NoAnswerError, Request
+from gpulayers.secrecy import hide
 
 CLIENT = "gpulayers"
 # The user name under which helpers hand out an identity token instead of a password.
@@ -91,6 +92,7 @@ class Logins:
             tokens = _TokenServer(session, self._timeout_s)
             header = _header(challenge, login, request=request, tokens=tokens)
             self._headers[key] = header
+            hide(header.partition(" ")[2])
             return header
 
     def _lock(self, registry: str, right: str) -> threading.Lock:
@@ -201,6 +203,8 @@ def _look_up(stored: Stored) -> _Login:
     login = _Login(basic=basic, identity_token=stored.identity_token)
     try:
         user, secret = login.pair
+        for value in (basic, secret, stored.identity_token):
+            hide(value)
     except ValueError:
         msg = f"Docker's config.json: the auth of {stored.server} is not USER:PASSWORD in base64"
         raise RegistryError(
