@@ -7,7 +7,6 @@
 import json
 import os
 import secrets
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
@@ -25,7 +24,6 @@ Docker: TypeAlias = Callable[..., Finished]
 Push: TypeAlias = Callable[..., str]
 HERE = Path(__file__).parent
 TIMEOUT_S = 300.0
-DEMO_S = 1200.0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -106,9 +104,7 @@ def demo_project(engine_env: dict[str, str], registry: str) -> Project:
 @pytest.fixture(scope="session")
 def demo(demo_project: Project) -> Built:
     """The demo, run once: in a fresh clone this is the cold one."""
-    argv = [sys.executable, "tools/demo.py"]
-    finished = process.run(argv, cwd=fleet.ROOT, env=demo_project.env, timeout_s=DEMO_S)
-    return fleet.built(finished, fleet.ROOT / fleet.REPORT)
+    return fleet.run_demo(demo_project)
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 REPORT = Path(".gpulayers", "report.json")
 LOCK = "matrix.lock.toml"
 BUILD_S = 900.0
+DEMO_S = 1200.0
 # 1980-01-01, the one time that files of images have.
 EPOCH = 315532800
 
@@ -150,6 +151,14 @@ class Project:
         text = (self.folder / path).read_text(encoding="utf-8")
         assert old in text, f"{path} has no {old!r}"
         self.write(path, text.replace(old, new))
+
+
+def run_demo(checkout: Project) -> Built:
+    """Run what `make demo` runs."""
+    (checkout.folder / REPORT).unlink(missing_ok=True)
+    argv = [sys.executable, "tools/demo.py"]
+    finished = process.run(argv, cwd=checkout.folder, env=checkout.env, timeout_s=DEMO_S)
+    return built(finished, checkout.folder / REPORT)
 
 
 def read_lock(folder: Path) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import json
 from collections import defaultdict
 from pathlib import Path
 
+import fleet
 import pytest
 from conftest import Docker
 from fleet import Built, Image, Project
@@ -56,7 +57,7 @@ def test_an_image_runs_by_its_tag_and_has_its_framework(
 
 
 def test_a_second_demo_builds_nothing_and_says_so(demo: Built, demo_project: Project) -> None:
-    again = demo_project.build("--matrix")
+    again = fleet.run_demo(demo_project)
     assert again.exit_codes == {0}, again.said
     assert again.statuses == {"cached"}
     assert "Nothing to build: the registry has every image already." in again.finished.stdout
