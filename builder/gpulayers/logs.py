@@ -10,6 +10,7 @@ from typing import IO, Literal, get_args
 
 from gpulayers.engine import process
 from gpulayers.engine.plainlog import PlainLog
+from gpulayers.engine.progress import CACHE_WORK
 
 FOLDER = "logs"
 MARK = "gpulayers:"
@@ -102,7 +103,9 @@ def failed_part(text: str) -> str:
     """The lines of what failed, and our own; everything where nothing did."""
     lines = text.splitlines()
     numbered = [(match["number"], match["text"]) for x in lines if (match := _NUMBER.match(x))]
-    failed = {number for number, said in numbered if said.startswith("ERROR ")}
+    # A cache that is not there yet is reported as an error and harms nothing.
+    harmless = {number for number, said in numbered if CACHE_WORK.match(said)}
+    failed = {number for number, said in numbered if said.startswith("ERROR ")} - harmless
     if not failed:
         return text
     shown = [x for x in lines if not (m := _NUMBER.match(x)) or m["number"] in failed]

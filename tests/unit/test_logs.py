@@ -96,6 +96,11 @@ def test_a_real_failure_is_kept_with_its_step_and_shown_alone(tmp_path: Path) ->
     assert kept.detail.startswith("in ")
 
 
+def test_a_cache_that_is_not_there_is_no_failure() -> None:
+    text = "#1 importing cache manifest from r\n#1 ERROR not found\n#2 run\n#2 ERROR exit code: 3\n"
+    assert logs.failed_part(text) == "#2 run\n#2 ERROR exit code: 3\n"
+
+
 def test_a_log_without_an_end_is_unfinished(tmp_path: Path) -> None:
     with logs.keep(tmp_path, "app", "image app") as log:
         log.line("#1 something")

@@ -7,6 +7,7 @@ containers are started apart from their checks, looked at by name, and removed b
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from gpulayers.engine import process
@@ -231,6 +232,16 @@ class DockerEngine:
         """The id (``sha256:…``) of an image that the engine has, by any name; "" for none."""
         answer = self._docker("image", "inspect", "--format={{.Id}}", name)
         return answer.stdout.strip() if answer.ok else ""
+
+    def save(self, name: str, file: Path) -> None:
+        """Write an image that the engine has to a file, as ``docker load`` reads it.
+
+        Raises: RemoteError: the engine did not.
+        """
+        answer = self._docker("save", f"--output={file}", name, timeout_s=PULL_TIMEOUT_S)
+        if not answer.ok:
+            msg = f"docker save {name}: {' '.join(answer.tail(3))}"
+            raise RemoteError(msg, hint="look at the disk, and at the engine's log")
 
     def start(self, container: Container) -> Finished:
         """Start a container in the background; ``inspect`` says what became of it."""

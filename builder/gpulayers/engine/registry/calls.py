@@ -8,7 +8,7 @@ from dataclasses import replace
 from urllib.parse import urljoin, urlsplit
 
 from gpulayers.engine.registry.asking import Call
-from gpulayers.engine.registry.model import INDEX_TYPES, MANIFEST_TYPES
+from gpulayers.engine.registry.model import INDEX_TYPES, MANIFEST_TYPES, Descriptor
 from gpulayers.engine.registry.transport import Response
 from gpulayers.refs import ImageRef
 
@@ -47,6 +47,12 @@ def read_blob(ref: ImageRef, digest: str, limit_bytes: int) -> Call:
     """GET: a blob's bytes."""
     call = _call(ref, "GET", f"blobs/{digest}", f"read the blob {digest} of {ref.name}")
     return replace(call, limit_bytes=limit_bytes)
+
+
+def read_part(ref: ImageRef, blob: Descriptor, begin: int, end: int) -> Call:
+    """GET: the bytes of a blob from ``begin`` up to but not at ``end``."""
+    call = read_blob(ref, blob.digest, blob.size_bytes)
+    return replace(call, headers={"Range": f"bytes={begin}-{end - 1}"})
 
 
 def open_upload(ref: ImageRef, what: str) -> Call:

@@ -1,8 +1,9 @@
 """The registry client: questions with three answers (yes, no, could not ask), and the writes."""
 
 import contextlib
+import hashlib
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from types import TracebackType
@@ -11,13 +12,14 @@ from typing import Never, Self
 from gpulayers.engine.registry import calls
 from gpulayers.engine.registry.asking import Asker, Call
 from gpulayers.engine.registry.documents import parse_config, parse_document, parse_tags
-from gpulayers.engine.registry.model import ImageConfig, Index, Manifest, digest_of
+from gpulayers.engine.registry.model import Descriptor, ImageConfig, Index, Manifest, digest_of
 from gpulayers.engine.registry.refusal import RegistryError, Trouble
 from gpulayers.engine.registry.transport import Patience, Response, Transport
 from gpulayers.refs import ImageRef, Platform, is_digest
 
 INSECURE_VARIABLE = "GPULAYERS_INSECURE_REGISTRIES"
 BLOB_BYTES_MAX = 64 << 20
+PART_BYTES = 8 << 20
 _DIGEST = "docker-content-digest"
 
 
@@ -131,6 +133,29 @@ class Registry:
         body = self._asker.ask(call, wanted={200}).body
         _same_digest(call, wanted=digest, found=digest_of(body))
         return body
+
+    def stream(
+        self, ref: ImageRef, blob: Descriptor, *, part_bytes: int = PART_BYTES
+    ) -> Iterator[bytes]:
+        """The bytes of a blob in parts, each asked for when it is wanted; a lost part alone again.
+
+        Shape: a registry that gives no parts gives all at once.
+        Raises: RegistryError: it is not there, or at its end is not what its digest says.
+        """
+        seen = hashlib.sha256()
+        begin = 0
+        while begin < blob.size_bytes:
+            call = calls.read_part(ref, blob, begin, min(begin + part_bytes, blob.size_bytes))
+            response = self._asker.ask(call, wanted={200, 206})
+            # All of it, again: what was given before is not given twice.
+            body = response.body[begin:] if response.status == HTTPStatus.OK else response.body
+            if not body:
+                _same_digest(call, wanted=blob.digest, found="an end before its end")
+            seen.update(body)
+            begin += len(body)
+            yield body
+        whole = calls.read_blob(ref, blob.digest, blob.size_bytes)
+        _same_digest(whole, wanted=blob.digest, found=f"sha256:{seen.hexdigest()}")
 
     def has_blob(self, name: str, digest: str) -> bool:
         """Whether a repository holds a blob."""

@@ -68,6 +68,9 @@ def parse_config(raw: bytes, *, where: str) -> ImageConfig:
         cmd=_list_of_text(run, "Cmd", where),
         diff_ids=_list_of_text(rootfs, "diff_ids", where),
         history=tuple(_text(entry, "created_by", where) for entry in history),
+        made_by=tuple(
+            _text(entry, "created_by", where) for entry in history if not entry.get("empty_layer")
+        ),
     )
 
 

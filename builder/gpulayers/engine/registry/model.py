@@ -86,7 +86,8 @@ class ImageConfig:
     """What an image's config blob says.
 
     Shape: ``created`` is RFC 3339 or empty; ``history`` holds each entry's ``created_by``, oldest
-    first, empty where none is said; of an environment variable that comes twice, the last counts.
+    first, empty where none is said; ``made_by`` the same of those entries that made a layer; of an
+    environment variable that comes twice, the last counts.
     """
 
     raw: bytes
@@ -101,6 +102,7 @@ class ImageConfig:
     cmd: tuple[str, ...]
     diff_ids: tuple[str, ...]
     history: tuple[str, ...]
+    made_by: tuple[str, ...] = ()
 
     @property
     def history_count(self) -> int:
