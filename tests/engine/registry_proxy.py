@@ -1,11 +1,18 @@
-"""A proxy before the real registry that does wrong what it is told to, once for each telling."""
+"""A proxy before the real registry that does wrong what it is told to, once for each telling.
+
+Its ``rule`` is asked at each request, for what goes wrong again and again.
+"""
 
 import http.client
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
+
+# The first byte of a client that wants to speak TLS.
+TLS = b"\x16"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +29,14 @@ class Fault:
     headers: dict[str, str] = field(default_factory=dict)
 
 
+Rule: TypeAlias = Callable[[str, str], Fault | None]
+
+
+def no_fault(_method: str, _path: str) -> Fault | None:
+    """The rule of a proxy whose faults are all counted."""
+    return None
+
+
 class _QuietServer(ThreadingHTTPServer):
     daemon_threads = True
 
@@ -32,8 +47,9 @@ class _QuietServer(ThreadingHTTPServer):
 class Proxy:
     """Forwards to ``upstream`` (``HOST:PORT``), after the faults are used up."""
 
-    def __init__(self, upstream: str, *faults: Fault) -> None:
+    def __init__(self, upstream: str, *faults: Fault, rule: Rule = no_fault) -> None:
         self.upstream = upstream
+        self.rule = rule
         self.faults = list(faults)
         self.asked: list[str] = []
         self._http = _QuietServer(("127.0.0.1", 0), _handler(self))
@@ -43,7 +59,10 @@ class Proxy:
     def host(self) -> str:
         return f"127.0.0.1:{self._http.server_port}"
 
-    def fault_for(self, method: str) -> Fault | None:
+    def fault_for(self, method: str, path: str) -> Fault | None:
+        fault = self.rule(method, path)
+        if fault is not None:
+            return fault
         for fault in self.faults:
             if fault.method == method:
                 self.faults.remove(fault)
@@ -70,13 +89,21 @@ def _handler(proxy: Proxy) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
 
+        def handle_one_request(self) -> None:
+            # Builders try TLS first and go on without it only where HTTP is what they hear.
+            if self.rfile.peek(1)[:1] == TLS:  # type: ignore[attr-defined]
+                self.wfile.write(b"HTTP/1.0 400 Bad Request\r\n\r\n")
+                self.close_connection = True
+            else:
+                super().handle_one_request()
+
         def log_message(self, *_: object) -> None:
             """Say nothing: the requests are kept."""
 
         def pass_on(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             proxy.asked.append(f"{self.command} {self.path}")
-            fault = proxy.fault_for(self.command)
+            fault = proxy.fault_for(self.command, self.path)
             if fault is None or fault.status in {0, -2}:
                 self.relay(body, fault)
             elif fault.status == -1:
