@@ -40,8 +40,14 @@ def framework_version(distribution: str) -> str:
 def built_for(module: ModuleType) -> str:
     """The CUDA major that the framework says it was built for, or "" where it does not say."""
     name = module.__name__
-    if name == "torch":
-        return (module.version.cuda or "none").split(".")[0]
+    if name in {"torch", "vllm"}:
+        torch = importlib.import_module("torch")
+        return (torch.version.cuda or "none").split(".")[0]
+    if name == "jax":
+        majors = (major for major in range(12, 20) if has(f"jax-cuda{major}-plugin"))
+        return "+".join(map(str, majors)) or "none"
+    if name == "tensorflow":
+        return str(module.sysconfig.get_build_info().get("cuda_version", "none")).split(".")[0]
     if name == "cupy":
         return str(module.cuda.runtime.runtimeGetVersion() // 1000)
     if name == "onnxruntime":
@@ -49,6 +55,11 @@ def built_for(module: ModuleType) -> str:
 
         return (getattr(info, "cuda_version", "") or "none").split(".")[0]
     return ""
+
+
+def has(distribution: str) -> bool:
+    """Whether a distribution is installed."""
+    return framework_version(distribution) != "none"
 
 
 compare("Python", f"{sys.version_info[0]}.{sys.version_info[1]}", expected["python"])

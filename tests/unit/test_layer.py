@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 from gpulayers.errors import ProjectError
 from gpulayers.layer import LayerDef, Library, TextError, fill, read_library, stack
 from gpulayers.layer.document import SAMPLE
+from gpulayers.refs import Platform
+
+AMD64, ARM64 = Platform("linux", "amd64"), Platform("linux", "arm64")
 
 OWN = Path(__file__).parents[2] / "layers"
 FRAMEWORK = """\
@@ -56,7 +59,7 @@ def names(layers: tuple[LayerDef, ...]) -> list[str]:
 def test_the_layers_that_come_with_us_are_right() -> None:
     library, wrong = read_library([OWN], root=OWN.parent)
     assert [problem.format() for problem in wrong] == []
-    assert sorted(library.frameworks()) == ["cupy", "onnxruntime-gpu"]
+    assert {"cupy", "onnxruntime-gpu", "torch"} <= set(library.frameworks())
     for kind in ("base", "tools", "python", "cuda", "model"):
         assert library.single(kind).kind == kind
 
@@ -299,6 +302,71 @@ def test_a_stack_is_a_topological_order_without_doubles(data: st.DataObject) -> 
         assert {*layers[name].needs} <= {*order[: order.index(name)]}
 
 
+def test_a_layer_says_where_its_wheels_have_cuda(tmp_path: Path) -> None:
+    put(small(tmp_path), "thing", FRAMEWORK + '[platforms]\n"linux/arm64" = ">=2.11"\n')
+    library, wrong = read_library([tmp_path], root=tmp_path)
+    assert not wrong
+    thing, cuda = library.layers["thing"], library.layers["cuda"]
+    assert [thing.has_wheels(version, ARM64) for version in ("2.10.0", "2.11.0", "3.0rc1")] == [
+        False,
+        True,
+        True,
+    ]
+    assert not thing.has_wheels("2.11.0", AMD64)
+    assert cuda.has_wheels("1", AMD64)
+
+
+PAIR = """
+[[pair]]
+package = "thing-{name}"
+version = "{version}"
+for = "{versions}"
+source = "PyPI"
+confidence = "registry"
+"""
+
+
+def test_a_pair_goes_with_the_versions_it_is_for(tmp_path: Path) -> None:
+    rows = [("vision", "0.1", "==1.0"), ("vision", "0.2", ">=1.1"), ("audio", "2", ">=1.0")]
+    pairs = "".join(PAIR.format(name=n, version=v, versions=s) for n, v, s in rows)
+    put(small(tmp_path), "thing", FRAMEWORK + pairs)
+    library, wrong = read_library([tmp_path], root=tmp_path)
+    assert not wrong
+    thing = library.layers["thing"]
+    assert thing.paired("0.9") == ()
+    assert thing.paired("1.0") == ("thing-audio==2", "thing-vision==0.1")
+    assert thing.paired("1.1.1") == ("thing-audio==2", "thing-vision==0.2")
+    assert {pair.confidence for pair in thing.pairs} == {"registry"}
+
+
+@pytest.mark.parametrize(
+    ("more", "wanted"),
+    [
+        (
+            '[platforms]\n"linux/arm" = ""\n',
+            "platforms.linux/arm: wanted linux/amd64 or linux/arm64",
+        ),
+        ('[platforms]\n"linux/amd64" = "2.11"\n', "wanted versions (PEP 440)"),
+        (
+            '[[pair]]\npackage = "x"\n',
+            "wanted tables with package, version, for, source, confidence",
+        ),
+        (PAIR.format(name="x", version="1", versions="newer"), "pair.for: wanted versions"),
+    ],
+    ids=["platform", "versions", "pair without a source", "pair for no versions"],
+)
+def test_platforms_and_pairs_are_read_strictly(more: str, wanted: str, tmp_path: Path) -> None:
+    put(small(tmp_path), "thing", FRAMEWORK + more)
+    assert any(wanted in problem for problem in problems(tmp_path, root=tmp_path))
+
+
+def test_every_pair_of_ours_has_a_source_and_every_torch_has_one() -> None:
+    layer = read_library([OWN], root=OWN.parent)[0].layers["torch"]
+    assert all(pair.source and pair.confidence == "registry" for pair in layer.pairs)
+    assert layer.paired("2.8.0") == ("torchaudio==2.8.0", "torchvision==0.23.0")
+    assert layer.paired("2.15.0") == ("torchaudio==2.11.1", "torchvision==0.29.2")
+
+
 def layer(name: str, needs: tuple[str, ...]) -> LayerDef:
     return LayerDef(
         name=name,
@@ -309,6 +377,9 @@ def layer(name: str, needs: tuple[str, ...]) -> LayerDef:
         requirements=(),
         cuda_components=(),
         stands_in_for=(),
+        fixes_cuda=False,
+        platforms=None,
+        pairs=(),
         os_packages=(),
         entrypoint=(),
         packages={},

@@ -1,5 +1,6 @@
 """Making a lock: each layer's wheels on top of the ones below, everything asked once."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 from build_fakes import Call, FakeBuildx
 from lock_samples import (
+    AMD64,
     REPOSITORY,
     cells_of,
     hash_of,
@@ -22,11 +24,14 @@ from registry_fakes import (
     FakeTransport,
     answer,
     client,
+    descriptor,
     held,
+    manifest_of,
 )
 
 from gpulayers.bases import Workshop
 from gpulayers.engine.registry import digest_of
+from gpulayers.engine.registry.model import OCI_INDEX, OCI_MANIFEST
 from gpulayers.errors import ProjectError
 from gpulayers.inputs import Inputs
 from gpulayers.lock import make, wanted
@@ -35,6 +40,7 @@ from gpulayers.lock.make import Sources
 from gpulayers.lock.model import Lock, Wheel
 from gpulayers.lock.wheels import Question
 from gpulayers.matrix.model import FolderModel, Matrix
+from gpulayers.refs import Platform
 
 IMAGE = f"{HOST}/mirror/debian:12"
 
@@ -76,7 +82,12 @@ class World:
             root=f"{HOST}/acme",
             say=lambda _: None,
         )
-        sources = Sources(workshop=workshop, inputs=self._inputs, resolve=self.resolve)
+        sources = Sources(
+            workshop=workshop,
+            inputs=self._inputs,
+            resolve=self.resolve,
+            standalone=lambda python, _platforms, _config: f"{python}.9",
+        )
         ask = wanted.gather(matrix, packaged_library(), cells_of(matrix))
         return make.make(matrix, ask, sources)
 
@@ -200,6 +211,32 @@ def test_the_first_source_that_has_that_python_gives_it(
 ) -> None:
     lock = World().make(replace(project(), pythons={"3.11": sources}))
     assert [one.source for one in lock.pythons] == [found]
+    assert lock.pythons[0].version == {"debian": "3.11", "standalone": "3.11.9"}[found]
+
+
+def test_each_platform_has_a_uv_of_its_own() -> None:
+    matrix = project()
+    arm = Platform("linux", "arm64")
+    both = replace(matrix, images=replace(matrix.images, platforms=(AMD64, arm)))
+    config = json.dumps({"architecture": "arm64", "os": "linux"}).encode()
+    other = manifest_of(config, b"base")
+    entries = [
+        descriptor(raw, OCI_MANIFEST, platform={"os": "linux", "architecture": name})
+        for raw, name in ((MANIFEST, "amd64"), (other, "arm64"))
+    ]
+    index = {"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": entries}
+    repository = f"{ROOT}/mirror/debian"
+    world = World()
+    world.transport.table |= {
+        f"GET {repository}/manifests/12": [held(json.dumps(index).encode(), OCI_INDEX)],
+        f"GET {repository}/manifests/{digest_of(MANIFEST)}": [held(MANIFEST)],
+        f"GET {repository}/manifests/{digest_of(other)}": [held(other)],
+        f"GET {repository}/blobs/{digest_of(config)}": [answer(200, config)],
+    }
+    lock = world.make(both)
+    assert {one.digest for one in lock.bases if one.platform == arm} == {digest_of(other)}
+    assert [one.platform for one in lock.closures if one.of == "uv"] == [arm]
+    assert lock.uv_for(arm).name == lock.uv_for(AMD64).name == "uv"
 
 
 def test_a_python_that_no_source_has_is_told_with_what_would() -> None:

@@ -10,7 +10,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted([*ROOT.glob("layers/*/smoke/*.py"), *ROOT.glob("models/*/smoke/*.py")])
-OTHERS = {"numpy", "cupy", "onnxruntime", "magika", "torch"}
+FRAMEWORKS = {"torch", "torchvision", "torchaudio", "jax", "tensorflow", "vllm"}
+OTHERS = {"numpy", "cupy", "onnxruntime", "magika", *FRAMEWORKS}
 DIGITS = ROOT / "models" / "digits"
 
 

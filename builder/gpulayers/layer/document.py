@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
 from gpulayers.errors import Problem
 from gpulayers.layer.model import (
     KINDS,
@@ -14,12 +16,14 @@ from gpulayers.layer.model import (
     Identity,
     Kind,
     LayerDef,
+    Pair,
     TextError,
     fill,
     nearest,
 )
 from gpulayers.matrix import rules
 from gpulayers.matrix.shape import Rule
+from gpulayers.refs import Platform
 
 FILE = "layer.toml"
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -31,12 +35,17 @@ KEYS: Mapping[str, type] = {
     "requirements": list,
     "cuda-components": list,
     "stands-in-for": list,
+    "fixes-cuda": bool,
+    "pair": list,
+    "platforms": dict,
     "os-packages": list,
     "entrypoint": list,
+    "secrets": list,
     "packages": dict,
     "identity": dict,
     "env": dict,
 }
+PAIR_KEYS = ("package", "version", "for", "source", "confidence")
 REQUIRED = ("schema", "kind", "description", "needs")
 TYPES = {int: "an integer", str: "a string", list: "an array", dict: "a table", bool: "a boolean"}
 # Any values: what matters is that a requirement is one with them.
@@ -177,8 +186,12 @@ def _layer(reader: Reader, table: Mapping[str, object], *, name: str, kind: Kind
         requirements=_requirements(reader, table.get("requirements")),
         cuda_components=names("cuda-components", rules.COMPONENT),
         stands_in_for=names("stands-in-for", rules.REQUIREMENT),
+        fixes_cuda=table.get("fixes-cuda") is True,
+        platforms=_platforms(reader, table.get("platforms")),
+        pairs=_pairs(reader, table.get("pair")),
         os_packages=names("os-packages", rules.OS_PACKAGE),
         entrypoint=reader.strings("entrypoint", table.get("entrypoint")),
+        secrets=names("secrets", rules.SECRET),
         packages=_packages(reader, table.get("packages")),
         identity=_identity(reader, table.get("identity"), kind),
         env=_env(reader, table.get("env")),
@@ -194,6 +207,50 @@ def _requirements(reader: Reader, value: object) -> tuple[str, ...]:
             if rule.parse(fill(text, SAMPLE)) is None:
                 reader.wrong("requirements", wanted=rule.wanted, found=repr(text))
     return found
+
+
+def _platforms(reader: Reader, value: object) -> Mapping[Platform, SpecifierSet] | None:
+    if value is None:
+        return None
+    found: dict[Platform, SpecifierSet] = {}
+    for name, text in reader.string_table("platforms", value).items():
+        platform = rules.PLATFORM.parse(name)
+        if platform is None:
+            reader.wrong(f"platforms.{name}", wanted=rules.PLATFORM.wanted, found=repr(name))
+        else:
+            found[platform] = _versions(reader, f"platforms.{name}", text)
+    return found
+
+
+def _versions(reader: Reader, key: str, text: str) -> SpecifierSet:
+    try:
+        return SpecifierSet(text)
+    except InvalidSpecifier:
+        wanted = 'versions (PEP 440), as ">=2.11" or "==2.8.0"'
+        reader.wrong(key, wanted=wanted, found=repr(text))
+        return SpecifierSet()
+
+
+def _pairs(reader: Reader, value: object) -> tuple[Pair, ...]:
+    found: list[Pair] = []
+    for item in value if isinstance(value, list) else []:
+        row = reader.string_table("pair", item)
+        strange = sorted(row.keys() - set(PAIR_KEYS))
+        missing = [key for key in PAIR_KEYS if not row.get(key)]
+        if strange or missing or not isinstance(item, dict):
+            wanted = f"tables with {', '.join(PAIR_KEYS)}"
+            reader.wrong("pair", wanted=wanted, found=repr(item), hint="each of them is text")
+            continue
+        found.append(
+            Pair(
+                package=row["package"],
+                version=row["version"],
+                versions=_versions(reader, "pair.for", row["for"]),
+                source=row["source"],
+                confidence=row["confidence"],
+            )
+        )
+    return tuple(found)
 
 
 def _packages(reader: Reader, value: object) -> Mapping[str, tuple[str, ...]]:

@@ -7,7 +7,10 @@ from pathlib import Path
 from string import Formatter
 from typing import Literal, get_args
 
+from packaging.specifiers import SpecifierSet
+
 from gpulayers.errors import ProjectError
+from gpulayers.refs import Platform
 
 Kind = Literal["tools", "base", "tool", "python", "cuda", "framework", "model"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -28,12 +31,28 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A package that belongs to certain versions of a framework: torchvision to torch.
+
+    Shape: ``versions`` are the framework's; ``source`` and ``confidence`` say who says so.
+    """
+
+    package: str
+    version: str
+    versions: SpecifierSet
+    source: str
+    confidence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LayerDef:
     """One layer of the library.
 
     Shape: ``needs`` are names of layers below it; texts of ``requirements`` and ``identity`` may
     hold ``{version}``, ``{cuda}``, ``{cuda_major}`` and ``{components}``; ``packages`` maps a
-    distribution to package names; ``smoke`` files are sorted by name.
+    distribution to package names; ``smoke`` files are sorted by name. ``fixes_cuda`` says that its
+    wheels ask for exact parts of CUDA; ``platforms`` maps those with CUDA wheels to the versions
+    that have them, and None means all.
     """
 
     name: str
@@ -44,8 +63,12 @@ class LayerDef:
     requirements: tuple[str, ...]
     cuda_components: tuple[str, ...]
     stands_in_for: tuple[str, ...]
+    fixes_cuda: bool
+    platforms: Mapping[Platform, SpecifierSet] | None
+    pairs: tuple[Pair, ...]
     os_packages: tuple[str, ...]
     entrypoint: tuple[str, ...]
+    secrets: tuple[str, ...]
     packages: Mapping[str, tuple[str, ...]]
     identity: Identity | None
     env: Mapping[str, str]
@@ -55,6 +78,22 @@ class LayerDef:
     def template(self) -> Path:
         """The Jinja2 text of the stages that make this layer's steps."""
         return self.folder / TEMPLATE
+
+    def has_wheels(self, version: str, platform: Platform) -> bool:
+        """Whether that version has CUDA wheels for a platform."""
+        if self.platforms is None:
+            return True
+        found = self.platforms.get(platform)
+        return found is not None and found.contains(version, prereleases=True)
+
+    def paired(self, version: str) -> tuple[str, ...]:
+        """The requirements that go with a version of the framework: the last fitting pair wins."""
+        fitting = {
+            pair.package: f"{pair.package}=={pair.version}"
+            for pair in self.pairs
+            if pair.versions.contains(version, prereleases=True)
+        }
+        return tuple(requirement for _, requirement in sorted(fitting.items()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

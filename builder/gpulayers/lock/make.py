@@ -9,8 +9,9 @@ from gpulayers.bases import Workshop
 from gpulayers.engine.buildx import Secret
 from gpulayers.errors import ProjectError
 from gpulayers.inputs import Inputs
-from gpulayers.lock import packages, wanted
+from gpulayers.lock import closures, packages, pythons, wanted
 from gpulayers.lock.model import (
+    UV,
     Closure,
     Lock,
     LockedBase,
@@ -19,12 +20,15 @@ from gpulayers.lock.model import (
     PackageSet,
     Wheel,
 )
-from gpulayers.lock.wanted import TOOLS, ClosureWanted, Wanted
+from gpulayers.lock.pythons import Standalone, newest_standalone
+from gpulayers.lock.wanted import TOOLS, Wanted
 from gpulayers.lock.wheels import Question, Resolve, resolve
-from gpulayers.matrix.model import FolderModel, Matrix
+from gpulayers.matrix.model import ArtifactModel, FetchedModel, FolderModel, HubModel, Matrix
 from gpulayers.refs import Platform
 
 INDEX = "default"
+# The one of the tools' base, Debian 12.
+UV_PYTHON = "3.11"
 WORKERS = 4
 
 
@@ -33,12 +37,19 @@ class Sources:
     """What a lock is made with.
 
     Shape: ``inputs`` gives the settings once the bases' suites are known; ``resolve`` answers
-    which wheels a set of requirements needs.
+    which wheels a set of requirements needs, ``standalone`` which build of a Python is newest,
+    ``pin`` what a model that is fetched is now.
     """
 
     workshop: Workshop
     inputs: Callable[[Mapping[str, str]], Inputs]
     resolve: Resolve = resolve
+    standalone: Standalone = newest_standalone
+    pin: Callable[[FetchedModel], LockedModel] | None = None
+
+    def wheels(self, question: Question, inputs: Inputs) -> tuple[Wheel, ...]:
+        """The wheels of a question, with the machine's settings."""
+        return self.resolve(question, config=inputs.uv_config, index=INDEX)
 
 
 def make(matrix: Matrix, ask: Wanted, sources: Sources) -> Lock:
@@ -48,27 +59,45 @@ def make(matrix: Matrix, ask: Wanted, sources: Sources) -> Lock:
     """
     settings = sources.inputs({})
     with ThreadPoolExecutor(WORKERS) as pool, ThreadPoolExecutor(WORKERS) as questions:
-        uv = pool.submit(_uv, settings, ask.platforms[0], sources)
-        resolved = pool.submit(_closures, ask, settings, sources, questions)
+        tools = [pool.submit(_uv, settings, platform, sources) for platform in ask.platforms]
+        resolved = pool.submit(
+            closures.resolve, ask.closures, lambda q: sources.wheels(q, settings), questions
+        )
         found = _bases(ask, sources, pool)
         inputs = sources.inputs({base.os: base.suite for base in found})
         package_sets = _package_sets(ask, found, inputs, sources, pool)
-        closures, wheels = resolved.result()
+        layers, wheels = resolved.result()
+    uv = {platform: job.result() for platform, job in zip(ask.platforms, tools, strict=True)}
+    first, more = uv[ask.platforms[0]], [*uv.items()][1:]
+    python = _pythons(ask, found, settings, sources)
     return Lock(
         inputs=wanted.digest(ask),
-        uv=uv.result(),
+        uv=first,
         bases=found,
         packages=package_sets,
-        pythons=tuple(_python(python, names, found) for python, names in ask.pythons),
-        wheels=wheels,
-        closures=closures,
-        models=tuple(_model(matrix, name) for name in ask.models),
+        pythons=python,
+        wheels={**wheels, **{wheel.file: wheel for _, wheel in more}},
+        closures=tuple(sorted((*layers, *(_uv_closure(*pair) for pair in more)))),
+        models=_models(matrix, ask, sources),
     )
 
 
 def refresh_models(matrix: Matrix, lock: Lock) -> Lock:
     """The same lock with the folder models as they are now: they are the project's own files."""
-    return replace(lock, models=tuple(_model(matrix, entry.name) for entry in lock.models))
+    return replace(
+        lock,
+        models=tuple(e if e.source else _model(matrix, e.name) for e in lock.models),
+    )
+
+
+def _models(matrix: Matrix, ask: Wanted, sources: Sources) -> tuple[LockedModel, ...]:
+    found = [_model(matrix, name) for name in ask.models]
+    for name, *_ in ask.fetched:
+        model = matrix.models[name]
+        sources.workshop.say(f"model {name}")
+        if sources.pin is not None and isinstance(model, HubModel | ArtifactModel):
+            found.append(sources.pin(model))
+    return tuple(sorted(found))
 
 
 def _bases(ask: Wanted, sources: Sources, pool: ThreadPoolExecutor) -> tuple[LockedBase, ...]:
@@ -93,7 +122,8 @@ def _bases(ask: Wanted, sources: Sources, pool: ThreadPoolExecutor) -> tuple[Loc
 def secrets_for(inputs: Inputs, os_name: str) -> tuple[Secret, ...]:
     """The secrets of a question to an OS's archive."""
     own = Secret(id="apt", source=inputs.apt_sources(os_name))
-    return (own, *((Secret(id="ca", source=inputs.ca),) if inputs.ca is not None else ()))
+    logins = Secret(id="apt-auth", source=inputs.apt_auth)
+    return (own, logins, *((Secret(id="ca", source=inputs.ca),) if inputs.ca is not None else ()))
 
 
 def _package_sets(
@@ -126,68 +156,29 @@ def _package_sets(
 
 def _uv(inputs: Inputs, platform: Platform, sources: Sources) -> Wheel:
     question = Question(
-        python="3.11", platform=platform, requirements=("uv",), fixed=(), stands_in_for=()
+        python=UV_PYTHON, platform=platform, requirements=(UV,), fixed=(), stands_in_for=()
     )
-    return sources.resolve(question, config=inputs.uv_config, index=INDEX)[0]
+    return sources.wheels(question, inputs)[0]
 
 
-def _closures(
-    ask: Wanted, inputs: Inputs, sources: Sources, pool: ThreadPoolExecutor
-) -> tuple[tuple[Closure, ...], dict[str, Wheel]]:
-    levels = sorted({len(closure.under) for closure in ask.closures})
-    whole: dict[tuple[str, Platform, tuple[str, ...]], tuple[Wheel, ...]] = {}
-    closures: list[Closure] = []
-    asked = {(c.python, c.platform, (*c.under, c.of)): c for c in ask.closures}
-
-    def answer(one: ClosureWanted) -> tuple[ClosureWanted, tuple[Wheel, ...]]:
-        below = whole.get((one.python, one.platform, one.under), ())
-        chain = [one.under[: n + 1] for n in range(len(one.under))]
-        lower = [asked[one.python, one.platform, way].requirements for way in chain]
-        texts = tuple(text for texts in lower for text in texts) + one.requirements
-        question = Question(
-            python=one.python,
-            platform=one.platform,
-            requirements=texts,
-            fixed=below,
-            stands_in_for=one.stands_in_for,
-        )
-        return one, sources.resolve(question, config=inputs.uv_config, index=INDEX)
-
-    for level in levels:
-        for one, wheels in pool.map(answer, [c for c in ask.closures if len(c.under) == level]):
-            below = whole.get((one.python, one.platform, one.under), ())
-            whole[one.python, one.platform, (*one.under, one.of)] = wheels
-            files = sorted({w.file for w in wheels} - {w.file for w in below})
-            closures.append(
-                Closure(
-                    python=one.python,
-                    platform=one.platform,
-                    of=one.of,
-                    under=one.under,
-                    files=tuple(files),
-                )
-            )
-    everything = {wheel.file: wheel for wheels in whole.values() for wheel in wheels}
-    return tuple(sorted(closures)), everything
+def _uv_closure(platform: Platform, wheel: Wheel) -> Closure:
+    """The uv of a platform beside the first."""
+    return Closure(python=UV_PYTHON, platform=platform, of=UV, under=(), files=(wheel.file,))
 
 
-def _python(python: str, names: tuple[str, ...], found: tuple[LockedBase, ...]) -> LockedPython:
+def _pythons(
+    ask: Wanted, found: tuple[LockedBase, ...], inputs: Inputs, sources: Sources
+) -> tuple[LockedPython, ...]:
     tools = next(base for base in found if base.os == TOOLS)
-    for source in names:
-        kind, _, suite = source.partition(":")
-        if kind == "debian" and _has_debian_python(python, suite, tools):
-            return LockedPython(python=python, source="debian", version=python)
-        if kind == "standalone":
-            return LockedPython(python=python, source="standalone", version=python)
-    msg = f"no source gave Python {python}: {', '.join(names)}"
-    raise ProjectError(
-        msg, hint=f'Debian 12 has 3.11; for others put "standalone" into [python."{python}"]'
+    return tuple(
+        pythons.choose(
+            python,
+            names,
+            tools_suite=tools.suite,
+            standalone=lambda one: sources.standalone(one, ask.platforms, inputs.uv_config),
+        )
+        for python, names in ask.pythons
     )
-
-
-def _has_debian_python(python: str, suite: str, tools: LockedBase) -> bool:
-    # The packages are unpacked in the tools' base, so they are those of its release.
-    return (python, suite) == ("3.11", "bookworm") and tools.suite in {"", suite}
 
 
 def _model(matrix: Matrix, name: str) -> LockedModel:

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from gpulayers.refs import Platform
 
+# The closure with uv for a platform beside the first.
+UV = "uv"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class LockedBase:
@@ -95,7 +98,8 @@ class Lock:
     """A whole lock.
 
     Shape: every tuple is sorted; ``inputs`` is the hash of what the lock was made for, so that a
-    lock that does not fit the project is seen; ``wheels`` maps a file name to the wheel.
+    lock that does not fit the project is seen; ``uv`` is the first platform's, the closures called
+    ``uv`` have those of others; ``wheels`` maps a file name to the wheel.
     """
 
     inputs: str
@@ -127,6 +131,13 @@ class Lock:
             if entry.name == name:
                 return entry
         raise KeyError(name)
+
+    def uv_for(self, platform: Platform) -> Wheel:
+        """The wheel that brings uv into the build on a platform."""
+        for entry in self.closures:
+            if (entry.of, entry.platform) == (UV, platform):
+                return self.wheels[entry.files[0]]
+        return self.uv
 
     def package_set(self, layer: str, platform: Platform, *, os: str = "") -> tuple[Package, ...]:
         """The packages of a layer's step, empty where it has none."""

@@ -24,13 +24,18 @@ TOOLS_SOURCES = ("docker.io/library/debian:12-slim", "bootstrap:bookworm")
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class ClosureWanted:
-    """A closure by its name (see ``lock.model.Closure``) and the requirements that make it."""
+    """A closure by its name (see ``lock.model.Closure``) and the requirements that make it.
+
+    Shape: ``beside`` are requirements that another layer will bring, and that these wheels must
+    allow: a framework that asks for exact parts of CUDA decides which ones are below it.
+    """
 
     python: str
     platform: Platform
     of: str
     under: tuple[str, ...]
     requirements: tuple[str, ...]
+    beside: tuple[str, ...]
     stands_in_for: tuple[str, ...]
 
 
@@ -58,9 +63,10 @@ def components(matrix: Matrix, layer: LayerDef) -> tuple[str, ...]:
 
 
 def cuda_name(matrix: Matrix, library: Library, cell: Cell) -> str:
-    """The name of a cell's CUDA closure."""
-    parts = components(matrix, library.layers[cell.framework.name])
-    return f"cuda=={cell.cuda.format()} {','.join(parts)}"
+    """The name of a cell's CUDA closure: the framework's own where that fixes the parts of CUDA."""
+    layer = library.layers[cell.framework.name]
+    name = f"cuda=={cell.cuda.format()} {','.join(components(matrix, layer))}"
+    return f"{name} for {cell.framework.format()}" if layer.fixes_cuda else name
 
 
 def model_name(model: str) -> str:
@@ -91,6 +97,13 @@ def model_requirements(matrix: Matrix, model: str) -> tuple[str, ...]:
     return (*own, *found.requirements)
 
 
+def platforms(matrix: Matrix, library: Library, cell: Cell) -> tuple[Platform, ...]:
+    """The platforms of a cell's images: the matrix's, as far as its framework has wheels there."""
+    layer = library.layers[cell.framework.name]
+    version = cell.framework.version
+    return tuple(each for each in matrix.images.platforms if layer.has_wheels(version, each))
+
+
 def closures(matrix: Matrix, library: Library, cell: Cell) -> Iterator[ClosureWanted]:
     """The closures of a cell, lowest first, for each platform."""
     framework = library.layers[cell.framework.name]
@@ -99,12 +112,13 @@ def closures(matrix: Matrix, library: Library, cell: Cell) -> Iterator[ClosureWa
     options = matrix.frameworks.get(framework.name)
     low = requirement_texts(cuda.requirements, cell, parts)
     middle = requirement_texts(framework.requirements, cell, parts)
+    middle += framework.paired(cell.framework.version)
     middle += options.requirements if options is not None else ()
     top = model_requirements(matrix, cell.model)
     names = (cuda_name(matrix, library, cell), cell.framework.format(), model_name(cell.model))
     levels = [(names[0], (), low), (names[1], names[:1], middle)]
     levels += [(names[2], names[:2], top)] if top else []
-    for platform in matrix.images.platforms:
+    for platform in platforms(matrix, library, cell):
         for of, under, requirements in levels:
             yield ClosureWanted(
                 python=cell.python.format(),
@@ -112,7 +126,8 @@ def closures(matrix: Matrix, library: Library, cell: Cell) -> Iterator[ClosureWa
                 of=of,
                 under=under,
                 requirements=requirements,
-                stands_in_for=framework.stands_in_for if under else (),
+                beside=middle if framework.fixes_cuda and not under else (),
+                stands_in_for=framework.stands_in_for if under or framework.fixes_cuda else (),
             )
 
 
@@ -159,6 +174,7 @@ def digest(wanted: Wanted) -> str:
         "pythons": wanted.pythons,
         "closures": [
             (c.python, c.platform.format(), c.of, c.under, c.requirements, c.stands_in_for)
+            + ((c.beside,) if c.beside else ())
             for c in wanted.closures
         ],
         "models": wanted.models,

@@ -96,7 +96,7 @@ def _argv(question: Question, folder: Path, config: Path) -> list[str]:
         (folder / file).write_text("".join(f"{line}\n" for line in content), encoding="utf-8")
     libc = f"manylinux_{GLIBC[0]}_{GLIBC[1]}"
     return [
-        *(_uv_program(), "pip", "compile", "--quiet", f"--config-file={config}", "--no-progress"),
+        *(uv_program(), "pip", "compile", "--quiet", f"--config-file={config}", "--no-progress"),
         f"--python-version={question.python}",
         f"--python-platform={question.platform.machine}-{libc}",
         *("--only-binary=:all:", "--format=pylock.toml", "--output-file=pylock.toml"),
@@ -104,7 +104,7 @@ def _argv(question: Question, folder: Path, config: Path) -> list[str]:
     ]
 
 
-def _uv_program() -> str:
+def uv_program() -> str:
     """The uv that was installed with us, which need not be on PATH."""
     try:
         from uv import find_uv_bin  # noqa: PLC0415 - only locking needs it

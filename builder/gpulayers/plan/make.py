@@ -25,7 +25,11 @@ def make(ground: Ground, cells: Sequence[Cell]) -> Plan:
         KeyError: the lock is for other cells (callers compare ``lock.inputs`` before).
     """
     platforms = ground.matrix.images.platforms
-    images = tuple(_image(ground, cell, platform) for cell in cells for platform in platforms)
+    images = tuple(
+        _image(ground, cell, platform)
+        for cell in cells
+        for platform in wanted.platforms(ground.matrix, ground.library, cell)
+    )
     _check_targets(images)
     unique = {step.stage: step for image in images for step in image.steps}
     return Plan(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpulayers.layer import Library
-from gpulayers.lock.model import Lock, Package, Wheel
+from gpulayers.lock.model import Lock, Package
 from gpulayers.matrix.model import Cell, Matrix
 from gpulayers.refs import Platform
 
@@ -18,7 +18,7 @@ class Step:
 
     Shape: ``stage`` is its name in every Dockerfile; ``values`` fill the layer's template;
     ``needs`` are stages that must stand before its own; ``context`` is a folder that it reads
-    (name, path).
+    (name, path); ``secrets`` are the ids of those that it may read, beside the machine's settings.
     Units: ``size_bytes`` is what its inputs weigh as downloads, 0 where unknown.
     """
 
@@ -31,6 +31,7 @@ class Step:
     needs: tuple[str, ...]
     context: tuple[str, Path] | None
     size_bytes: int
+    secrets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,14 +105,14 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """What a plan is made from; ``root`` is the registry and path that all images are below."""
+    """What a plan is made from.
+
+    Shape: ``root`` is the registry and path that all images are below; ``models`` is the folder
+    with the files of fetched models, below the project's.
+    """
 
     matrix: Matrix
     library: Library
     lock: Lock
     root: str
-
-    @property
-    def uv(self) -> Wheel:
-        """The wheel that brings uv into the build."""
-        return self.lock.uv
+    models: Path = Path(".gpulayers/models")

@@ -35,7 +35,7 @@ class Place:
 def tools(ground: Ground, platform: Platform) -> Step:
     """The step with what the other steps work with."""
     layer = ground.library.single("tools")
-    uv = ground.uv
+    uv = ground.lock.uv_for(platform)
     return step(
         Draft(
             name=TOOLS,

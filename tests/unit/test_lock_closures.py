@@ -1,0 +1,124 @@
+"""Closures level by level: what a framework fixes below it, and what cannot be, told whole."""
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from lock_samples import AMD64, wheel
+
+from gpulayers.errors import ProjectError, RemoteError
+from gpulayers.lock import closures
+from gpulayers.lock.model import Wheel
+from gpulayers.lock.wanted import ClosureWanted
+from gpulayers.lock.wheels import Question
+
+CUDA = "cuda==12.8 cudart"
+OWN = f"{CUDA} for torch==2.8.0"
+
+
+class Index:
+    """Answers by requirement; keeps the questions. An Exception is raised, a version is fixed."""
+
+    def __init__(self, table: Mapping[str, list[Wheel] | Exception]) -> None:
+        self.table = table
+        self.questions: list[Question] = []
+
+    def __call__(self, question: Question) -> tuple[Wheel, ...]:
+        self.questions.append(question)
+        fixed = {one.name: one for one in question.fixed}
+        found: dict[str, Wheel] = {}
+        for text in question.requirements:
+            answer = self.table[text]
+            if isinstance(answer, Exception):
+                raise answer
+            # The later requirement is the stricter one here.
+            found |= {one.name: fixed.get(one.name, one) for one in answer}
+        return tuple(sorted(found.values()))
+
+
+def one(
+    of: str, *requirements: str, under: tuple[str, ...] = (), beside: tuple[str, ...] = ()
+) -> ClosureWanted:
+    return ClosureWanted(
+        python="3.12",
+        platform=AMD64,
+        of=of,
+        under=under,
+        requirements=requirements,
+        beside=beside,
+        stands_in_for=(),
+    )
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(2) as workers:
+        yield workers
+
+
+NEW, PINNED = wheel("nvidia-cublas-cu12", "12.8.5.5"), wheel("nvidia-cublas-cu12", "12.8.4.1")
+TORCH = wheel("torch", "2.8.0")
+
+
+def test_a_framework_that_fixes_cuda_decides_what_lies_below_it(pool: ThreadPoolExecutor) -> None:
+    index = Index({"toolkit": [NEW], "torch": [PINNED, TORCH]})
+    asked = [one(OWN, "toolkit", beside=("torch",)), one("torch==2.8.0", "torch", under=(OWN,))]
+    found, wheels = closures.resolve(asked, index, pool)
+    assert {each.of: each.files for each in found} == {
+        OWN: (PINNED.file,),
+        "torch==2.8.0": (TORCH.file,),
+    }
+    assert set(wheels) == {PINNED.file, TORCH.file}
+
+
+def test_a_framework_that_leaves_cuda_open_gets_the_newest(pool: ThreadPoolExecutor) -> None:
+    index = Index({"toolkit": [NEW], "cupy": [PINNED]})
+    asked = [one(CUDA, "toolkit"), one("cupy==1", "cupy", under=(CUDA,))]
+    found, _ = closures.resolve(asked, index, pool)
+    assert {each.of: each.files for each in found} == {CUDA: (NEW.file,), "cupy==1": ()}
+    assert index.questions[-1].fixed == (NEW,)
+
+
+def test_all_that_cannot_be_is_told_at_once_with_what_disagrees(pool: ThreadPoolExecutor) -> None:
+    words = "Because torch==2.8.0 has no wheels with a matching Python ABI tag (e.g., `cp314`)"
+    index = Index({"toolkit": [NEW], "torch": ProjectError(words), "jax": ProjectError("odd")})
+    asked = [
+        one(CUDA, "toolkit"),
+        one(OWN, "toolkit", beside=("torch",)),
+        one("torch==2.8.0", "torch", under=(OWN,)),
+        one("jax==1", "jax", under=(CUDA,)),
+    ]
+    with pytest.raises(ProjectError) as caught:
+        closures.resolve(asked, index, pool)
+    assert str(caught.value).splitlines() == [
+        "no set of wheels fits 2 combinations of the matrix:",
+        "  cuda==12.8, jax==1, Python 3.12, linux/amd64: odd",
+        "  cuda==12.8, torch==2.8.0, Python 3.12, linux/amd64: torch==2.8.0 has no wheel for cp314",
+    ]
+    assert "[[exclude]]" in caught.value.hint
+
+
+def test_pythons_with_the_same_reason_share_a_line() -> None:
+    failed = {(python, AMD64, (CUDA, "jax==1")): "odd" for python in ("3.12", "3.11")}
+    assert "  cuda==12.8, jax==1, Python 3.11 3.12, linux/amd64: odd" in str(
+        closures.refusal(failed)
+    )
+
+
+def test_libraries_of_another_cuda_are_refused(pool: ThreadPoolExecutor) -> None:
+    runtime = wheel("nvidia-cuda-runtime", "13.0.96")
+    index = Index({"toolkit": [NEW], "torch": [runtime]})
+    asked = [one(CUDA, "toolkit"), one("torch==2.15.0", "torch", under=(CUDA,))]
+    with pytest.raises(ProjectError, match=r"another CUDA: nvidia-cuda-runtime==13\.0\.96"):
+        closures.resolve(asked, index, pool)
+
+
+def test_an_index_that_does_not_answer_ends_it_at_once(pool: ThreadPoolExecutor) -> None:
+    index = Index({"toolkit": RemoteError("no answer")})
+    with pytest.raises(RemoteError, match="no answer"):
+        closures.resolve([one(CUDA, "toolkit")], index, pool)
+
+
+def test_a_combination_is_named_without_its_parts_of_cuda() -> None:
+    assert closures._shown((OWN, "torch==2.8.0", "model m")) == "cuda==12.8, torch==2.8.0, model m"
+    assert closures._shown(("thing",)) == "thing"
