@@ -279,3 +279,13 @@ class DockerEngine:
     def remove_image(self, ref: ImageRef) -> None:
         """Let the engine forget an image; none of that name is fine."""
         self._docker("image", "rm", "--force", ref.format())
+
+    def image_size(self, ref: ImageRef) -> int:
+        """Unpacked bytes of an image that is there; 0 where the engine does not say."""
+        said = self._docker("image", "inspect", "--format={{.Size}}", ref.format()).stdout.strip()
+        return int(said) if said.isdigit() else 0
+
+    def forget(self, ref: ImageRef) -> str:
+        """Let the engine forget an image that no container uses; "" or why it stays."""
+        answer = self._docker("image", "rm", ref.format(), timeout_s=PULL_TIMEOUT_S)
+        return "" if answer.ok else " ".join(answer.tail(1))
