@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from urllib.parse import quote, quote_plus
 
 SECRET_NAME = re.compile(r"(?i)(token|secret|passw(or)?d|credential|api[-_]?key|private[-_]?key)")
+OWN = re.compile(r"ca|netrc|uv-config|pip-config|apt(-.*)?")
 # Shorter ones stand in ordinary words, and so cannot be blanked.
 SHORTEST = 4
 # Shorter ones are blanked as whole words only, and not in base64: ``pass`` stands in ``passed``.
@@ -19,6 +20,11 @@ BLANK = "***"
 def is_secret(name: str) -> bool:
     """Whether a variable of that name is taken for a secret."""
     return SECRET_NAME.search(name) is not None
+
+
+def is_own(name: str) -> bool:
+    """Whether a secret's id is one of those that the machine's settings have in a build."""
+    return OWN.fullmatch(name) is not None
 
 
 class _Hidden:

@@ -39,7 +39,14 @@ def test_every_file_is_there_even_when_the_machine_says_nothing(tmp_path: Path) 
         root=tmp_path,
     )
     names = sorted(path.name for path in made.folder.iterdir())
-    assert names == ["apt-debian12.sources", "apt-tools.sources", "pip.conf", "uv.toml"]
+    assert names == [
+        "apt-auth.conf",
+        "apt-debian12.sources",
+        "apt-tools.sources",
+        "netrc",
+        "pip.conf",
+        "uv.toml",
+    ]
     assert made.apt_sources("tools").read_text(encoding="utf-8") == ""
     assert (made.folder / "pip.conf").read_text(encoding="utf-8") == ""
 
@@ -115,8 +122,8 @@ def test_pips_index_serves_uv_where_uv_has_none_of_its_own(tmp_path: Path) -> No
 
 def test_uvs_own_file_goes_before_pips(tmp_path: Path) -> None:
     pip_conf(tmp_path, f"[global]\nindex-url = {OTHER}\n")
-    uv_toml(tmp_path, 'keyring-provider = "disabled"\n')
-    assert written(tmp_path) == {"keyring-provider": "disabled"}
+    uv_toml(tmp_path, 'index-strategy = "first-index"\n')
+    assert written(tmp_path) == {"index-strategy": "first-index"}
 
 
 def test_the_file_that_the_variable_names_goes_before_the_users(tmp_path: Path) -> None:

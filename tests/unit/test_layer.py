@@ -382,6 +382,7 @@ def layer(name: str, needs: tuple[str, ...]) -> LayerDef:
         pairs=(),
         os_packages=(),
         entrypoint=(),
+        secrets=(),
         packages={},
         identity=None,
         env={},

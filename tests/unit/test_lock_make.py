@@ -177,7 +177,7 @@ def test_packages_of_layers_are_asked_in_the_base_of_the_tools(world: World, loc
         if secret.id == "apt"
     }
     assert sources == {f"apt-{name}.sources" for name in ("debian12", "debian13", "tools")}
-    assert all(len(call.secrets) == 2 for call in world.buildx.calls)
+    assert all(len(call.secrets) == 3 for call in world.buildx.calls)
 
 
 def test_a_changed_model_changes_the_lock_without_asking_anyone(tmp_path: Path, lock: Lock) -> None:

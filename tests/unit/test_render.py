@@ -77,7 +77,7 @@ def test_rendered_twice_the_files_are_equal() -> None:
 
 @pytest.mark.parametrize("name", DOCKERFILES)
 def test_every_from_names_a_context_or_a_stage_that_stands_before_it(name: str) -> None:
-    contexts = set(BAKE["target"][Path(name).stem]["contexts"])
+    contexts = {*BAKE["target"][Path(name).stem]["contexts"], "scratch"}
     stages: set[str] = set()
     for line in instructions(DOCKERFILES[name]):
         known = contexts | stages
@@ -238,7 +238,9 @@ def test_images_are_pushed_without_being_kept_and_without_attestations() -> None
         assert f"name=${{REGISTRY}}/gpu:{image.tag}," in output
         assert {"push=true", "unpack=false", "store=false"} <= set(output.split(","))
         assert target["attest"] == ["type=provenance,disabled=true", "type=sbom,disabled=true"]
-        assert target["args"] == {"SOURCE_DATE_EPOCH": "315532800"}
+        # A proxy that is not set is no argument at all.
+        asked = {name: f'${{{name} != "" ? {name} : null}}' for name in bake.PROXIES}
+        assert target["args"] == {"SOURCE_DATE_EPOCH": "315532800", **asked}
         assert target["platforms"] == ["linux/amd64"]
         assert target["dockerfile"] == f"images/{image.target}.Dockerfile"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from gpulayers.errors import ToolError
-from gpulayers.secrecy import blank, is_secret
+from gpulayers.secrecy import blank, hide, is_secret
 
 # NAME= and, in JSON, "NAME": ". A name starts where no other one ends and is never tried again
 # shorter: logs have lines of a megabyte.
@@ -124,6 +124,24 @@ def run(
         seconds=time.monotonic() - start,
         timed_out=timed_out,
     )
+
+
+def ask_secret(argv: Sequence[str], *, timeout_s: float) -> str:
+    """What a program prints, hidden from now on; "" where it does not end well or in time."""
+    try:
+        done = subprocess.run(
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return ""
+    value = done.stdout.strip() if done.returncode == 0 else ""
+    hide(value)
+    return value
 
 
 def _thread(target: Callable[..., None], *arguments: object) -> threading.Thread:

@@ -14,9 +14,14 @@ UNKNOWN = ("Unable to locate package", "has no installation candidate")
 SOURCES = "/etc/apt/sources.list.d/gpulayers.sources"
 # apt names what it would fetch; its own index then gives the hash of each file.
 QUESTION = r"""FROM base AS ask
+USER 0:0
+SHELL ["/bin/sh", "-c"]
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=secret,id=apt-auth,required=true,target=/etc/apt/auth.conf.d/gpulayers.conf \
     --mount=type=secret,id=apt,required=true,target={target} <<'ASK'
 set -eu
+# The base's own words on libraries and settings hold in its containers, not here.
+unset LD_LIBRARY_PATH LD_PRELOAD APT_CONFIG
 apt-get -qq update
 mkdir /answer
 touch /answer/packages

@@ -8,7 +8,7 @@ from packaging.version import Version
 from gpulayers.errors import ProjectError
 from gpulayers.matrix.shape import Rule, parsed
 from gpulayers.refs import ImageRef, Platform, is_repository
-from gpulayers.secrecy import is_secret
+from gpulayers.secrecy import is_own, is_secret
 from gpulayers.versions import PACKAGE, MajorMinor, Pin
 
 _URL_LOGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s:@]+:[^/\s@]+@")
@@ -17,6 +17,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _HOST = re.compile(
     r"(?P<name>\[[0-9A-Fa-f:]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:(?P<port>[0-9]{1,5}))?"
 )
+_SECRET = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _BOOTSTRAP = re.compile(r"bootstrap:[a-z][a-z0-9-]*")
 _LAST_PORT = 65535
 
@@ -127,3 +128,7 @@ FRAMEWORK_NAME = Rule(
     "write the version on the axis, not here",
 )
 COMPONENT = _grammar("the name of a CUDA component", r"[a-z0-9]+([-_][a-z0-9]+)*")
+SECRET = Rule(
+    "the id of a secret: lower-case words with dashes, none of the machine's own (ca, netrc, …)",
+    lambda text: text if _SECRET.fullmatch(text) and not is_own(text) else None,
+)

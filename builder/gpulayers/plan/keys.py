@@ -101,4 +101,5 @@ def step(draft: Draft) -> Step:
         needs=tuple(one.stage for one in draft.under),
         context=draft.context,
         size_bytes=draft.size_bytes,
+        secrets=draft.layer.secrets,
     )

@@ -7,9 +7,12 @@ from pathlib import Path
 
 from gpulayers.plan.keys import EPOCH
 from gpulayers.plan.model import Image, Plan
+from gpulayers.render import mounts
 
 # The same words for image and cache, or the same layer would be stored twice.
 COMPRESSION = "compression=zstd,compression-level=3,oci-mediatypes=true"
+# BuildKit knows these by name: they reach the steps, and neither their cache nor the image.
+PROXIES = ("ALL_PROXY", "FTP_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
 CACHE_OPTIONS = f"mode=min,image-manifest=true,ignore-error=true,{COMPRESSION}"
 
 
@@ -29,6 +32,7 @@ class Surroundings:
 def text(plan: Plan, around: Surroundings) -> str:
     """The bake file: the same plan, the same bytes."""
     providers = cache_providers(plan.images)
+    secrets = sorted({name for image in plan.images for name in secrets_of(image)})
     document = {
         "//": "Made by gpulayers from matrix.toml, matrix.lock.toml and layers/. Do not edit.",
         "variable": {
@@ -36,6 +40,8 @@ def text(plan: Plan, around: Surroundings) -> str:
             "INPUTS": {"default": "inputs"},
             "PROJECT": {"default": "../.."},
             "NETWORK": {"default": "default"},
+            **{name: {"default": ""} for name in PROXIES},
+            **{mounts.variable(name): {"default": f"src=secrets/{name}"} for name in secrets},
         },
         "group": {"default": {"targets": [image.target for image in plan.images]}},
         "target": {
@@ -43,6 +49,11 @@ def text(plan: Plan, around: Surroundings) -> str:
         },
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def secrets_of(image: Image) -> tuple[str, ...]:
+    """The ids of the secrets that an image's steps ask for, beside the machine's settings."""
+    return tuple(sorted({name for step in (image.tools, *image.steps) for name in step.secrets}))
 
 
 def cache_providers(images: Sequence[Image]) -> Mapping[str, tuple[str, ...]]:
@@ -68,13 +79,19 @@ def _target(image: Image, around: Surroundings, providers: Sequence[str]) -> dic
         "target": "image",
         "platforms": [image.platform.format()],
         "contexts": _contexts(image, around),
-        "args": {"SOURCE_DATE_EPOCH": str(EPOCH)},
+        "args": {
+            "SOURCE_DATE_EPOCH": str(EPOCH),
+            **{name: f'${{{name} != "" ? {name} : null}}' for name in PROXIES},
+        },
         "network": "${NETWORK}",
         "secret": [
             "id=uv-config,src=${INPUTS}/uv.toml",
             "id=pip-config,src=${INPUTS}/pip.conf",
+            "id=netrc,src=${INPUTS}/netrc",
+            "id=apt-auth,src=${INPUTS}/apt-auth.conf",
             "id=apt-tools,src=${INPUTS}/apt-tools.sources",
             f"id=apt-{image.cell.os},src=${{INPUTS}}/apt-{image.cell.os}.sources",
+            *(f"id={name},${{{mounts.variable(name)}}}" for name in secrets_of(image)),
         ],
         "attest": ["type=provenance,disabled=true", "type=sbom,disabled=true"],
         "cache-from": [f"type=registry,ref={cache}:{name}" for name in providers],

@@ -20,6 +20,7 @@ from gpulayers.errors import ProjectError
 from gpulayers.layer import Library
 from gpulayers.plan.keys import EPOCH
 from gpulayers.plan.model import Image, Step
+from gpulayers.render import mounts
 
 BANNER = (
     "# Made by gpulayers from matrix.toml, matrix.lock.toml and layers/. Do not edit.\n"
@@ -60,10 +61,15 @@ def stage_text(step: Step, templates: Environment) -> str:
     """
     name = f"{step.layer}/{step.template.name}"
     try:
-        return templates.get_template(name).render(**step.values)
+        made = templates.get_template(name).render(**step.values)
     except (TemplateError, *OF_TEMPLATES) as error:
         msg = f"{_place(error, step)}: the template does not render: {_reason(error)}"
         raise ProjectError(msg, hint="docs/layers.md lists what a template is given") from error
+    wrong = next(mounts.faults(made, step.secrets), "")
+    if wrong:
+        msg = f"layers/{name}: {wrong}"
+        raise ProjectError(msg, hint="docs/private.md says how a step asks for a secret")
+    return made
 
 
 def _place(error: Exception, step: Step) -> str:

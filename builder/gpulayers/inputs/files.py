@@ -1,0 +1,151 @@
+"""The machine's settings as files that steps of a build may read, and never keep."""
+
+import atexit
+import functools
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpulayers import apt
+from gpulayers.inputs.logins import (
+    Keyring,
+    Logins,
+    apt_auth,
+    ask_keyring,
+    netrc,
+    without_logins,
+)
+from gpulayers.inputs.settings import read_pip_settings, uv_settings, wants_keyring
+
+CA_FILES = ("etc/ssl/certs/ca-certificates.crt", "etc/pki/tls/certs/ca-bundle.crt")
+ROOT = Path("/")
+CA_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+# Nothing but logins: empty in the folder that stays.
+NETRC, APT_AUTH = "netrc", "apt-auth.conf"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """The files that stand for the machine's settings.
+
+    Shape: ``folder`` holds ``uv.toml``, ``pip.conf``, ``netrc``, ``apt-auth.conf`` and
+    ``apt-OS.sources`` for each OS and for the tools, any of them possibly empty; ``ca`` is the
+    machine's CA bundle, or None. Where there are logins, ``folder`` goes away with this process,
+    and ``kept`` has the same files without them; else ``kept`` is None.
+    """
+
+    folder: Path
+    ca: Path | None
+    kept: Path | None = None
+
+    @property
+    def by_hand(self) -> Path:
+        """The folder for commands that people run later."""
+        return self.kept or self.folder
+
+    @property
+    def uv_config(self) -> Path:
+        """Settings for uv."""
+        return self.folder / "uv.toml"
+
+    @property
+    def apt_auth(self) -> Path:
+        """Logins for OS archives; often empty."""
+        return self.folder / APT_AUTH
+
+    def apt_sources(self, os_name: str) -> Path:
+        """Archives for an OS; empty where the base's own are to be used."""
+        return self.folder / f"apt-{os_name}.sources"
+
+
+def prepare(
+    folder: Path,
+    suites: Mapping[str, str],
+    environment: Mapping[str, str],
+    *,
+    root: Path = ROOT,
+    keyring: Keyring = ask_keyring,
+) -> Inputs:
+    """Write the machine's settings into a folder; those with logins into one that goes away.
+
+    Shape: ``suites`` maps an OS (and ``tools``) to the Debian suite of a base that has no apt
+    sources of its own, or to "" where it has; ``root`` is where the machine's files are.
+    """
+    asked = keyring if wants_keyring(environment, root=root) else None
+    texts = _texts(suites, environment, root, Logins(environment=environment, keyring=asked))
+    bare = {
+        name: "" if name in {NETRC, APT_AUTH} else without_logins(text)
+        for name, text in texts.items()
+    }
+    ca = _find_ca(environment, root)
+    _write(folder, bare)
+    if bare == texts:
+        return Inputs(folder=folder, ca=ca)
+    private = _passing_folder(folder)
+    _write(private, texts)
+    return Inputs(folder=private, ca=ca, kept=folder)
+
+
+def _texts(
+    suites: Mapping[str, str], environment: Mapping[str, str], root: Path, logins: Logins
+) -> dict[str, str]:
+    """File name to content."""
+    pip = read_pip_settings(environment, root=root)
+    lines = [
+        f"{key} = {' '.join(logins.complete(word) for word in value.split())}\n"
+        for key, value in sorted(pip.items())
+    ]
+    sources = {
+        f"apt-{os_name}.sources": apt.sources_text(suite, root) if suite else ""
+        for os_name, suite in suites.items()
+    }
+    for word in " ".join(sources.values()).split():
+        logins.complete(word)  # hides the passwords of mirrors
+    return {
+        "uv.toml": uv_settings(environment, pip, root=root, logins=logins),
+        "pip.conf": "".join(["[global]\n", *lines]) if lines else "",
+        NETRC: netrc(environment),
+        APT_AUTH: apt_auth(root),
+        **sources,
+    }
+
+
+@functools.cache
+def _passing_folder(_kept: Path) -> Path:
+    """A folder of our own that is removed when this process ends; in memory where there is such."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    place = runtime if os.access(runtime, os.W_OK) else None
+    made = tempfile.mkdtemp(prefix="gpulayers-", dir=place)
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return Path(made)
+
+
+def _write(folder: Path, texts: Mapping[str, str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        path = folder / name
+        if path.is_file() and path.read_text(encoding="utf-8") == text:
+            continue  # an untouched file keeps BuildKit from reading it again
+        path.touch(mode=0o600)  # an address of an index is nobody else's business
+        path.chmod(0o600)
+        path.write_text(text, encoding="utf-8")
+
+
+def _find_ca(environment: Mapping[str, str], root: Path) -> Path | None:
+    named = [Path(environment[name]) for name in CA_VARIABLES if environment.get(name)]
+    files = [*named, *(root / name for name in CA_FILES)]
+    return next((file for file in files if file.is_file()), None)
+
+
+def suite_of(source: str) -> str:
+    """The suite that a base's source has to be told: that of ``bootstrap:SUITE``, else ""."""
+    kind, _, suite = source.partition(":")
+    return suite if kind == "bootstrap" else ""
+
+
+def machine_environment() -> Mapping[str, str]:
+    """The environment that the settings are read from."""
+    return os.environ
