@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, get_args
 
-from gpulayers import record
+from gpulayers import documents, record
 from gpulayers.errors import ProjectError
 
 SCHEMA = 1
 FILE = "channels.json"
+ASIDE = "move it aside; what the tags pointed at before is then not known here any more"
 Who = Literal["build", "promote", "rollback"]
 
 
@@ -91,8 +92,9 @@ def _held(path: Path) -> Iterator[None]:
 def _parse(document: object, path: Path) -> tuple[Move, ...]:
     table = document if isinstance(document, dict) else {}
     rows = table.get("moves")
-    if table.get("schema") != SCHEMA or not isinstance(rows, list):
-        raise _unreadable(path, f"wanted schema {SCHEMA} with a list of moves")
+    if not isinstance(rows, list):
+        raise _unreadable(path, "no list of moves")
+    documents.demand_schema(table.get("schema"), SCHEMA, path=path, remedy=ASIDE)
     return tuple(_move(row if isinstance(row, dict) else {}, path) for row in rows)
 
 
@@ -107,5 +109,4 @@ def _move(row: Mapping[str, object], path: Path) -> Move:
 
 def _unreadable(path: Path, found: str) -> ProjectError:
     msg = f"{path}: wanted the history of the channels' tags, found something else: {found}"
-    hint = "move it aside; what the tags pointed at before is then not known here any more"
-    return ProjectError(msg, hint=hint)
+    return ProjectError(msg, hint=ASIDE)

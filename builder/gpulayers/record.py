@@ -1,31 +1,23 @@
 """What happened: one record an image, one report a run, and the exit code they add up to."""
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+from gpulayers import documents
+from gpulayers.classes import EXIT_CODES
 from gpulayers.errors import ProjectError
+
+__all__ = ["EXIT_CODES"]
 
 Status = Literal["passed", "failed", "not-run", "simulated"]
 ImageStatus = Literal["built", "cached", "failed", "not-tried"]
 GateName = Literal["identity", "secrets", "duplicates", "size", "scan", "smoke"]
 GATES: tuple[GateName, ...] = get_args(GateName)
 SCHEMA = 1
-# In the order of the pipeline: the first of these that failed gives the exit code.
-EXIT_CODES: Mapping[str, int] = {
-    "build": 6,
-    "identity": 8,
-    "secrets": 8,
-    "duplicates": 8,
-    "size": 16,
-    "scan": 7,
-    "scan-not-made": 14,
-    "smoke": 8,
-    "push": 9,
-}
+REMEDY = "move it aside: `gpulayers build` writes a new one"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,10 +189,7 @@ def format_report(report: Report) -> dict[str, object]:
 
 def write(path: Path, document: Mapping[str, object]) -> None:
     """Write JSON whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    scratch.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    scratch.replace(path)
+    documents.write(path, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
 
 class Records:
@@ -212,10 +201,13 @@ class Records:
     def write(self, image: ImageRecord) -> None:
         """Keep what is known of an image; one that was not made is known by no digest."""
         if image.digest:
-            write(self._file(image.digest), format_image(image))
+            write(self._file(image.digest), {"schema": SCHEMA, **format_image(image)})
 
     def read_gates(self, digest: str) -> Mapping[GateName, Gate] | None:
-        """What all gates said of that digest before, or None where one of them is not known."""
+        """What all gates said of that digest before, or None where one of them is not known.
+
+        Raises: ProjectError: the record is of another schema.
+        """
         path = self._file(digest)
         if not path.is_file():
             return None
@@ -223,7 +215,12 @@ class Records:
             document: object = json.loads(path.read_text(encoding="utf-8"))
         except ValueError:
             return None
-        if not isinstance(document, dict) or document.get("failure") is not None:
+        if not isinstance(document, dict):
+            return None
+        # Records had no schema before they had a second one in sight: those are of the first.
+        schema = document.get("schema", SCHEMA)
+        documents.demand_schema(schema, SCHEMA, path=path, remedy=REMEDY)
+        if document.get("failure") is not None:
             return None
         gates = document.get("gates")
         if not isinstance(gates, dict):
@@ -253,7 +250,7 @@ def _parse_gate(value: object) -> Gate | None:
 def read_images(path: Path) -> tuple[Mapping[str, object], ...]:
     """The images of a report file as JSON tables; empty when there is no such file.
 
-    Raises: ProjectError: the file is no JSON.
+    Raises: ProjectError: the file is no JSON, or of another schema.
     """
     if not path.is_file():
         return ()
@@ -262,8 +259,9 @@ def read_images(path: Path) -> tuple[Mapping[str, object], ...]:
     except ValueError as error:
         msg = f"{path.name}: wanted a report in JSON, found {error}"
         raise ProjectError(msg, hint="`gpulayers build` writes a new one") from error
-    images = document.get("images") if isinstance(document, dict) else None
-    return tuple(image for image in _tables(images))
+    table = document if isinstance(document, dict) else {}
+    documents.demand_schema(table.get("schema"), SCHEMA, path=path, remedy=REMEDY)
+    return tuple(_tables(table.get("images")))
 
 
 def _tables(value: object) -> Sequence[Mapping[str, object]]:

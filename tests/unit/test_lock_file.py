@@ -117,7 +117,6 @@ def test_no_file_is_no_lock(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("schema = 1", "schema = 2", "schema 2, wanted 1"),
         ("schema = 1", "", "no key 'schema'"),
         ("[tools.uv]", "[tools.vu]", "no key 'uv'"),
         ('inputs = "', "inputs = 3 # ", "inputs: wanted a string"),

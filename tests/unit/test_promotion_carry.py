@@ -255,7 +255,7 @@ def test_many_threads_lose_no_move(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["{", "[]", '{"schema": 2, "moves": []}', '{"schema": 1, "moves": [{"who": "me"}]}'],
+    ["{", "[]", '{"schema": 2, "moves": {}}', '{"schema": 1, "moves": [{"who": "me"}]}'],
 )
 def test_a_file_that_is_no_history_is_named(tmp_path: Path, text: str) -> None:
     path = tmp_path / "channels.json"

@@ -246,9 +246,9 @@ def test_the_images_of_a_report_file_are_read_as_tables(tmp_path: Path) -> None:
     assert read_images(path) == ()
     write(path, format_report(report(image(1))))
     assert read_images(path) == (format_image(image(1)),)
-    path.write_text('{"images": [3, {}]}')
+    path.write_text('{"schema": 1, "images": [3, {}]}')
     assert read_images(path) == ({},)
-    path.write_text("[]")
+    path.write_text('{"schema": 1}')
     assert read_images(path) == ()
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gpulayers import record
+from gpulayers import documents, record
 from gpulayers.catalog.document import MISSING, format_json
 from gpulayers.catalog.model import Catalog, Entry
 from gpulayers.record import GATES, Gate, GateName, ImageRecord
@@ -50,9 +50,7 @@ def html(catalog: Catalog) -> str:
 def write(folder: Path, catalog: Catalog) -> tuple[Path, Path]:
     """Write ``index.html`` and ``catalog.json`` whole, and return where they are."""
     record.write(folder / DOCUMENT, format_json(catalog))
-    scratch = folder / f".{PAGE}.new"
-    scratch.write_text(html(catalog), encoding="utf-8")
-    scratch.replace(folder / PAGE)
+    documents.write(folder / PAGE, html(catalog))
     return folder / PAGE, folder / DOCUMENT
 
 

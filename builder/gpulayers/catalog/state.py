@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from gpulayers import documents
 from gpulayers.catalog.parse import parse_image
 from gpulayers.errors import ProjectError
 from gpulayers.history import FILE as HISTORY
 from gpulayers.history import History, stamp
-from gpulayers.record import ImageRecord
+from gpulayers.record import REMEDY, SCHEMA, ImageRecord
 from gpulayers.refs import ImageRef
 
 REPORT = "report.json"
@@ -90,6 +91,7 @@ def _report(path: Path) -> Mapping[str, object]:
     except ValueError as error:
         document = str(error)
     if isinstance(document, dict) and isinstance(document.get("images"), list):
+        documents.demand_schema(document.get("schema"), SCHEMA, path=path, remedy=REMEDY)
         return document
     msg = f"{path}: wanted a report with a list of images, found something else"
     raise ProjectError(msg, hint="remove it and run `gpulayers build` again")
