@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpulayers import apt
+from gpulayers import apt, documents
 from gpulayers.inputs.logins import (
     Keyring,
     Logins,
@@ -129,9 +129,7 @@ def _write(folder: Path, texts: Mapping[str, str]) -> None:
         path = folder / name
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue  # an untouched file keeps BuildKit from reading it again
-        path.touch(mode=0o600)  # an address of an index is nobody else's business
-        path.chmod(0o600)
-        path.write_text(text, encoding="utf-8")
+        documents.write(path, text, mode=0o600)  # an index's address is nobody else's business
 
 
 def _find_ca(environment: Mapping[str, str], root: Path) -> Path | None:

@@ -1,9 +1,9 @@
 """All rendered files, and writing them whole."""
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from gpulayers import documents
 from gpulayers.layer import Library
 from gpulayers.plan.model import Plan
 from gpulayers.render import bake, dockerfile
@@ -33,9 +33,7 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
         if f"images/{stale.name}" not in files:
             stale.unlink()
     for name, content in files.items():
-        scratch = folder / f"{name}.new"
-        scratch.write_text(content, encoding="utf-8")
-        shutil.move(scratch, folder / name)
+        documents.write(folder / name, content)
 
 
 def differences(folder: Path, files: Mapping[str, str]) -> tuple[str, ...]:
