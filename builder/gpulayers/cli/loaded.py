@@ -72,6 +72,14 @@ class Loaded:
         """What stands beside the rendered images."""
         return Surroundings(root=self.root, name=self.matrix.images.name, project=self.project.root)
 
+    @property
+    def models(self) -> Path:
+        """Where the files of fetched models are; below the project's folder, known without links.
+
+        A builder is told of it relative to the project.
+        """
+        return self.project.root.resolve() / self.project.state.name / "models"
+
     def repository(self) -> ImageRef:
         """The repository of all images."""
         return ImageRef.parse(f"{self.root}/{self.matrix.images.name}")
@@ -89,7 +97,13 @@ class Loaded:
 
     def plan(self, lock: Lock) -> Plan:
         """The plan of the selected cells."""
-        ground = Ground(matrix=self.matrix, library=self.library, lock=lock, root=self.root)
+        ground = Ground(
+            matrix=self.matrix,
+            library=self.library,
+            lock=lock,
+            root=self.root,
+            models=self.models,
+        )
         return plan_make.make(ground, self.cells)
 
 

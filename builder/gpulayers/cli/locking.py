@@ -14,6 +14,7 @@ from gpulayers.inputs import Inputs
 from gpulayers.lock import file as lock_file
 from gpulayers.lock import make as lock_make
 from gpulayers.lock.model import Lock
+from gpulayers.lock.weights.store import megabytes
 
 
 @click.command("lock", short_help="Resolve everything to digests and hashes.")
@@ -47,6 +48,11 @@ def lock_command(
         f"{found.lock_path.name}: {len(lock.bases)} bases, {len(lock.wheels)} wheels, "
         f"{sum(len(entry.packages) for entry in lock.packages)} OS packages"
     )
+    for entry in (entry for entry in lock.models if entry.source):
+        click.echo(
+            f"  model {entry.name}: {len(entry.files)} files, {megabytes(entry.size_bytes)}, "
+            f"{entry.source} at {entry.revision}"
+        )
 
 
 def make(found: Loaded, builder: str) -> Lock:
@@ -57,6 +63,8 @@ def make(found: Loaded, builder: str) -> Lock:
     from gpulayers.bases import Workshop
     from gpulayers.engine import buildx
     from gpulayers.engine.registry import Registry
+    from gpulayers.lock.weights import sources as weights
+    from gpulayers.lock.weights.store import Store
 
     found.demand_cells()
     with Registry() as registry:
@@ -67,7 +75,9 @@ def make(found: Loaded, builder: str) -> Lock:
             say=lambda line: click.echo(f"lock: {line}", err=True),
         )
         sources = lock_make.Sources(
-            workshop=workshop, inputs=lambda suites: machine_inputs(found, suites)
+            workshop=workshop,
+            inputs=lambda suites: machine_inputs(found, suites),
+            pin=weights.sources(Store(folder=found.models), registry).pin,
         )
         lock = lock_make.make(found.matrix, found.wanted, sources)
     lock_file.write(found.lock_path, lock)

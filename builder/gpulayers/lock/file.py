@@ -13,12 +13,14 @@ from gpulayers.lock.model import (
     Closure,
     Lock,
     LockedBase,
+    LockedFile,
     LockedModel,
     LockedPython,
     Package,
     PackageSet,
     Wheel,
 )
+from gpulayers.lock.weights.names import checked_name
 from gpulayers.refs import Platform, RefError
 
 Table = Mapping[str, object]
@@ -103,7 +105,15 @@ def _closure_block(closure: Closure) -> dict[str, object]:
 
 
 def _model_block(model: LockedModel) -> dict[str, object]:
-    return {"name": model.name, "digest": model.digest, "size": model.size_bytes}
+    block: dict[str, object] = {
+        "name": model.name,
+        "digest": model.digest,
+        "size": model.size_bytes,
+    }
+    if not model.source:
+        return block
+    files = [f"{file.sha256} {file.size_bytes} {file.name}" for file in model.files]
+    return {**block, "source": model.source, "revision": model.revision, "files": files}
 
 
 def _wheel_block(wheel: Wheel) -> dict[str, object]:
@@ -264,7 +274,19 @@ def _model(entry: Table) -> LockedModel:
         name=_text(entry, "name"),
         digest=_sha256(entry, "digest", prefix="sha256:"),
         size_bytes=_number(entry, "size"),
+        source=_text(entry, "source") if "source" in entry else "",
+        revision=_text(entry, "revision") if "source" in entry else "",
+        files=_files(entry) if "source" in entry else (),
     )
+
+
+def _files(entry: Table) -> tuple[LockedFile, ...]:
+    files = []
+    for line in _strings(entry, "files"):
+        sha256, size, name = line.split(" ", 2)
+        sha256 = _sha256({line: sha256}, line)
+        files.append(LockedFile(name=checked_name(name), sha256=sha256, size_bytes=int(size)))
+    return tuple(files)
 
 
 def _wheel(entry: Table) -> Wheel:

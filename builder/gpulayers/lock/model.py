@@ -76,12 +76,29 @@ class Closure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class LockedFile:
+    """One file of a fetched model; its name may have folders in it."""
+
+    name: str
+    sha256: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class LockedModel:
-    """A model that is a folder: the hash over its files, and their sum in bytes."""
+    """A model that is a folder or is fetched: the hash over its files, and their sum in bytes.
+
+    Shape: of a folder nothing more. Of a fetched one, ``source`` is ``huggingface:ORG/NAME`` or
+    ``oci:HOST/REPOSITORY``, ``revision`` a commit or the digest of a manifest; ``files`` are sorted
+    by name.
+    """
 
     name: str
     digest: str
     size_bytes: int
+    source: str = ""
+    revision: str = ""
+    files: tuple[LockedFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -126,7 +143,7 @@ class Lock:
         raise KeyError(python)
 
     def model(self, name: str) -> LockedModel:
-        """A model that is a folder; KeyError when the lock is for another matrix."""
+        """A model that is a folder or is fetched; KeyError when the lock is for another matrix."""
         for entry in self.models:
             if entry.name == name:
                 return entry

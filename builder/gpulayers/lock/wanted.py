@@ -10,8 +10,11 @@ from gpulayers.layer import LayerDef, Library, fill, stack
 from gpulayers.matrix.model import (
     NO_MODEL,
     TOOLS_BASE,
+    ArtifactModel,
     Cell,
+    FetchedModel,
     FolderModel,
+    HubModel,
     Matrix,
     PackageModel,
 )
@@ -43,7 +46,8 @@ class ClosureWanted:
 class Wanted:
     """All that a lock must hold for these cells; every tuple is sorted and without doubles.
 
-    Shape: ``bases`` are an OS (or ``tools``), its suite or "", and its sources in their order.
+    Shape: ``bases`` are an OS (or ``tools``), its suite or "", and its sources in their order;
+    ``models`` are folders; ``fetched`` are a name, where from, at what, and which files of it.
     """
 
     bases: tuple[tuple[str, str, tuple[str, ...]], ...]
@@ -52,6 +56,7 @@ class Wanted:
     pythons: tuple[tuple[str, tuple[str, ...]], ...]
     closures: tuple[ClosureWanted, ...]
     models: tuple[str, ...]
+    fetched: tuple[tuple[str, str, str, tuple[str, ...]], ...]
     platforms: tuple[Platform, ...]
 
 
@@ -157,12 +162,30 @@ def gather(matrix: Matrix, library: Library, cells: Sequence[Cell]) -> Wanted:
             sorted({closure for cell in cells for closure in closures(matrix, library, cell)})
         ),
         models=tuple(sorted({cell.model for cell in cells if _is_folder(matrix, cell.model)})),
+        fetched=tuple(sorted({one for cell in cells for one in _fetched(matrix, cell.model)})),
         platforms=tuple(sorted(matrix.images.platforms)),
     )
 
 
 def _is_folder(matrix: Matrix, model: str) -> bool:
     return model != NO_MODEL and isinstance(matrix.models[model], FolderModel)
+
+
+def _fetched(matrix: Matrix, name: str) -> Iterator[tuple[str, str, str, tuple[str, ...]]]:
+    match matrix.models.get(name):
+        case HubModel() as hub:
+            yield name, source_of(hub), hub.revision, tuple(sorted(hub.files))
+        case ArtifactModel() as artifact:
+            yield name, source_of(artifact), artifact.ref.digest or artifact.ref.tag, ()
+        case _:
+            return
+
+
+def source_of(model: FetchedModel) -> str:
+    """Where a fetched model comes from, as a lock says it."""
+    if isinstance(model, HubModel):
+        return f"huggingface:{model.repository}"
+    return f"oci:{model.ref.name}"
 
 
 def digest(wanted: Wanted) -> str:
@@ -179,6 +202,8 @@ def digest(wanted: Wanted) -> str:
         ],
         "models": wanted.models,
         "platforms": [platform.format() for platform in wanted.platforms],
+        # Locks of projects without any stay as they are.
+        **({"fetched": wanted.fetched} if wanted.fetched else {}),
     }
     text = json.dumps(shape, sort_keys=True, separators=(",", ":"))
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from gpulayers.matrix.lines import Source
-from gpulayers.refs import Platform
+from gpulayers.refs import ImageRef, Platform
 from gpulayers.versions import MajorMinor, Pin
 
 AXES = ("os", "python", "cuda", "framework", "model")
@@ -112,7 +113,90 @@ class PackageModel:
     requirements: tuple[str, ...]
 
 
-Model = FolderModel | PackageModel
+Place = Literal["layer", "reference"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubModel:
+    """A model of a Hugging Face repository, at a revision that the lock makes a commit.
+
+    Shape: ``files`` are globs over the repository's files, empty for all of them; ``place`` says
+    whether the files go into the image, or are only named in it; ``check`` as in a folder model,
+    but a file anywhere in the project.
+    """
+
+    name: str
+    repository: str
+    revision: str
+    files: tuple[str, ...]
+    place: Place
+    check: Path | None
+    smoke: Path | None
+    requirements: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactModel:
+    """A model of an OCI artifact, whose layers are its files; the rest as in ``HubModel``."""
+
+    name: str
+    ref: ImageRef
+    place: Place
+    check: Path | None
+    smoke: Path | None
+    requirements: tuple[str, ...]
+
+
+FetchedModel = HubModel | ArtifactModel
+Model = FolderModel | PackageModel | FetchedModel
+
+
+Flavour = Literal["runtime", "devel"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthCheck:
+    """How an engine asks a running container whether it is well.
+
+    Shape: ``command`` is run as it stands, without a shell.
+    Units: seconds; ``start_s`` is how long after the start no failure counts.
+    """
+
+    command: tuple[str, ...]
+    interval_s: int
+    timeout_s: int
+    start_s: int
+    retries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class App:
+    """What the project itself puts on top of images.
+
+    Shape: ``match`` maps an axis to a glob, as in ``Exclude``, empty for all images; paths are
+    absolute, ``extensions`` are folders of Python projects that have to be compiled; ``leave_out``
+    are patterns as in a ``.dockerignore``; ``ports`` are ``NUMBER/KIND``; ``user`` and ``workdir``
+    are "" where nothing is said.
+    """
+
+    name: str
+    match: Mapping[str, str]
+    flavour: Flavour
+    os_packages: tuple[str, ...]
+    requirements: tuple[str, ...]
+    requirements_file: Path | None
+    extensions: tuple[Path, ...]
+    source: Path | None
+    leave_out: tuple[str, ...]
+    target: str
+    env: Mapping[str, str]
+    ports: tuple[str, ...]
+    user: str
+    workdir: str
+    entrypoint: tuple[str, ...]
+    command: tuple[str, ...]
+    health_check: HealthCheck | None
+    smoke: Path | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,11 +223,12 @@ class Recipe:
     """How steps are cut.
 
     Shape: a wheel of at least ``big_wheel_mb`` is a step of its own, while an image has at most
-    ``max_layers`` layers.
+    ``max_layers`` layers; files of a fetched model share a step up to ``model_layer_mb``.
     """
 
     big_wheel_mb: int
     max_layers: int
+    model_layer_mb: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

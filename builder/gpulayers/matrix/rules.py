@@ -20,6 +20,10 @@ _HOST = re.compile(
 _SECRET = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _BOOTSTRAP = re.compile(r"bootstrap:[a-z][a-z0-9-]*")
 _LAST_PORT = 65535
+_PORT_KINDS = ("tcp", "udp", "sctp")
+_PLACE = re.compile(r"(/[A-Za-z0-9._-]+)+")
+_SYSTEM = re.compile(r"s?bin|boot|dev|etc|home|lib\w*|media|mnt|proc|root|run|sys|tmp|usr|var")
+_OURS = (["opt", "venv"], ["opt", "python"], ["opt", "models"], ["opt", "cuda"])
 
 
 def _grammar(wanted: str, pattern: str, hint: str = "") -> Rule[str]:
@@ -41,11 +45,15 @@ def _registry(text: str) -> str | None:
 def _base_source(text: str) -> str | None:
     if text.startswith("bootstrap:"):
         return text if _BOOTSTRAP.fullmatch(text) else None
+    return text if _image(text) is not None else None
+
+
+def _image(text: str) -> ImageRef | None:
     try:
         ref = ImageRef.parse(text)
     except ProjectError:
         return None
-    return text if ref.digest or ref.tag not in {"", "latest"} else None
+    return ref if ref.digest or ref.tag not in {"", "latest"} else None
 
 
 def _requirement(text: str) -> str | None:
@@ -62,6 +70,22 @@ def _same_pin(pin: Pin) -> object:
 
 def _filled(text: str) -> str | None:
     return text if text.strip() else None
+
+
+def _port(text: str) -> str | None:
+    number, slash, kind = text.partition("/")
+    if not number.isascii() or not number.isdigit() or not 0 < int(number[:6]) <= _LAST_PORT:
+        return None
+    kind = kind if slash else "tcp"
+    return f"{int(number)}/{kind}" if kind in _PORT_KINDS else None
+
+
+def _place_in_image(text: str) -> str | None:
+    parts = text.split("/")[1:]
+    if _PLACE.fullmatch(text) is None or {".", ".."} & {*parts}:
+        return None
+    taken = _SYSTEM.fullmatch(parts[0]) or parts[:2] in _OURS or text == "/opt"
+    return None if taken else text
 
 
 def env_fault(name: str, value: str) -> str:
@@ -108,6 +132,22 @@ FRAMEWORK = parsed(
     same=_same_pin,
 )
 MODEL = _grammar("a model name ([a-z0-9][a-z0-9.-]*)", r"[a-z0-9][a-z0-9.-]*")
+ARTIFACT = Rule(
+    "HOST/REPOSITORY with a tag or digest",
+    _image,
+    ":latest and no tag at all say nothing about what is meant",
+)
+HUB_REPOSITORY = _grammar(
+    'a repository of Hugging Face, as "ORG/NAME"',
+    r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?",
+    "write no address: HF_ENDPOINT says another one",
+)
+REVISION = _grammar("a commit, tag or branch", r"[A-Za-z0-9][A-Za-z0-9._/-]*")
+GLOB = Rule(
+    'a file name or glob, as "*.safetensors"',
+    lambda text: None if _CONTROL.search(text) else _filled(text),
+)
+PLACE = _grammar('"layer" or "reference"', r"layer|reference")
 PACKAGE_PIN = parsed("NAME==VERSION", Pin.parse, hint="write one exact version")
 BASE_SOURCE = Rule(
     "an image with a tag or digest, or bootstrap:SUITE",
@@ -131,4 +171,15 @@ COMPONENT = _grammar("the name of a CUDA component", r"[a-z0-9]+([-_][a-z0-9]+)*
 SECRET = Rule(
     "the id of a secret: lower-case words with dashes, none of the machine's own (ca, netrc, …)",
     lambda text: text if _SECRET.fullmatch(text) and not is_own(text) else None,
+)
+APP = _grammar("a name ([a-z0-9][a-z0-9-]*)", r"[a-z0-9][a-z0-9-]*")
+FLAVOUR = _grammar('"runtime" or "devel"', r"runtime|devel")
+# Words of a command may be there twice, and each is meant as it stands.
+WORD = Rule("a word that is not empty", _filled, same=lambda _: object())
+PORT = Rule('a port, as "8080" or "8080/udp"', _port)
+WORKDIR = _grammar('a whole path, as "/opt/app"', r"(/[A-Za-z0-9._-]+)+")
+PLACE_IN_IMAGE = Rule(
+    'a folder of its own in the image, as "/opt/app" or "/srv/web"',
+    _place_in_image,
+    "other layers or the system own the folders at the top",
 )

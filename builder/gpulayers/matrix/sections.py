@@ -173,6 +173,7 @@ def _framework(table: Table) -> FrameworkOptions:
         table.many("cuda-components", rules.COMPONENT) if table.has("cuda-components") else None
     )
     if components is None:
+        model_layer_mb=table.number("model-layer-mb", least=1) or 1000,
         table.take("cuda-components")
     requirements = table.many("requirements", rules.REQUIREMENT, default=())
     table.close()

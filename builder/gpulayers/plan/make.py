@@ -10,7 +10,7 @@ from gpulayers.lock import wanted
 from gpulayers.lock.wanted import TOOLS
 from gpulayers.matrix import tags
 from gpulayers.matrix.model import NO_MODEL, Cell
-from gpulayers.plan import keys, steps
+from gpulayers.plan import keys, steps, weights
 from gpulayers.plan.model import Config, Expected, Ground, Image, Plan, Step
 from gpulayers.refs import Platform
 
@@ -129,6 +129,7 @@ def _config(
     for layer in _layers(ground, cell):
         env.update(layer.env)
         entrypoint = layer.entrypoint or entrypoint
+    env.update(weights.env(ground, cell.model))
     env.update(ground.matrix.images.env)
     return Config(
         env=env,
@@ -153,6 +154,7 @@ def _labels(
     }
     values = cell.values()
     labels |= {f"{LABEL}.{axis}": values[axis] for axis in ("os", "python", "cuda", "model")}
+    labels |= weights.labels(ground, cell.model)
     shown = (name for name in wheels if name.startswith("nvidia-") or name == "cuda-toolkit")
     labels |= {f"{LABEL}.wheel.{name}": wheels[name] for name in shown}
     return dict(sorted(labels.items()))

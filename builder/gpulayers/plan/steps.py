@@ -9,6 +9,7 @@ from gpulayers.lock import wanted
 from gpulayers.lock.model import Wheel
 from gpulayers.lock.wanted import TOOLS
 from gpulayers.matrix.model import NO_MODEL, Cell, FolderModel
+from gpulayers.plan import weights
 from gpulayers.plan.keys import Draft, step
 from gpulayers.plan.model import Ground, Step
 from gpulayers.refs import Platform
@@ -71,6 +72,7 @@ def of_image(ground: Ground, cell: Cell, platform: Platform) -> tuple[Step, ...]
             found += _wheel_steps(place, layer, python, _layer_wheels(place, layer))
     if python is not None and cell.model != NO_MODEL:
         found += _model_steps(place, python)
+        found += weights.steps(ground, cell.model, platform, below=below, python=python)
     return tuple(found)
 
 
@@ -129,9 +131,9 @@ def _alone(place: Place) -> frozenset[str]:
     """The files of wheels that are steps of their own: the biggest, as many as there is room."""
     recipe = place.ground.matrix.recipe
     layers = stack(place.ground.library, place.cell.framework.name)
-    # Beside one step a layer: the OS's packages, the model's wheels and folder, and the mark of the
+    # Beside one step a layer: the OS's packages, the model's wheels and files, and the mark of the
     # identity check.
-    room = recipe.max_layers - len(layers) - 4
+    room = recipe.max_layers - len(layers) - 3 - weights.count(place.ground, place.cell.model)
     big = [
         wheel
         for layer in layers
@@ -213,6 +215,8 @@ def _folder_step(place: Place, layer: LayerDef, python: Step, model: FolderModel
                 "wheels": (),
                 "model": model.name,
                 "context": f"model-{model.name}",
+                "group": "",
+                "reference": "",
                 # Words for a shell.
                 "leave_out": ("__pycache__", *(shlex.quote(f"./{path}") for path in inside)),
                 "check": shlex.quote(f"{check.relative_to(model.path)}") if check else "",

@@ -135,15 +135,16 @@ class Registry:
         return body
 
     def stream(
-        self, ref: ImageRef, blob: Descriptor, *, part_bytes: int = PART_BYTES
+        self, ref: ImageRef, blob: Descriptor, *, part_bytes: int = PART_BYTES, begin: int = 0
     ) -> Iterator[bytes]:
         """The bytes of a blob in parts, each asked for when it is wanted; a lost part alone again.
 
-        Shape: a registry that gives no parts gives all at once.
+        Shape: a registry that gives no parts gives all at once; with a ``begin`` past 0 the caller
+        has the start, and is the one to see whether the whole is what its digest says.
         Raises: RegistryError: it is not there, or at its end is not what its digest says.
         """
         seen = hashlib.sha256()
-        begin = 0
+        resumed = begin > 0
         while begin < blob.size_bytes:
             call = calls.read_part(ref, blob, begin, min(begin + part_bytes, blob.size_bytes))
             response = self._asker.ask(call, wanted={200, 206})
@@ -154,6 +155,8 @@ class Registry:
             seen.update(body)
             begin += len(body)
             yield body
+        if resumed:
+            return
         whole = calls.read_blob(ref, blob.digest, blob.size_bytes)
         _same_digest(whole, wanted=blob.digest, found=f"sha256:{seen.hexdigest()}")
 
