@@ -145,7 +145,7 @@ def read_matrix(file: Path) -> Matrix:
 
 def packaged_library() -> Library:
     library, problems = read_library([REPOSITORY / "layers"], root=REPOSITORY)
-    assert problems == ()
+    assert [problem.format() for problem in problems] == []
     return library
 
 

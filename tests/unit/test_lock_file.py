@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from lock_samples import (
     AMD64,
@@ -71,6 +71,7 @@ TEXTS = st.text(
 )
 
 
+@settings(deadline=None, max_examples=30)
 @given(TEXTS, TEXTS, st.lists(TEXTS, unique=True, max_size=3), st.integers(0, 2**62))
 def test_any_text_in_a_lock_reads_back(
     name: str, version: str, under: list[str], size_bytes: int

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from lock_samples import AMD64, REPOSITORY, cells_of, packaged_library, read_matrix
 from matrix_samples import FULL, write
@@ -225,6 +225,7 @@ def test_the_bytes_of_a_model_are_those_of_the_image(tmp_path: Path) -> None:
     assert wanted.model_digest(found)[1] == 1000
 
 
+@settings(deadline=None, max_examples=20)
 @given(st.data())
 def test_any_part_of_the_cells_wants_a_part_of_the_whole(data: st.DataObject) -> None:
     matrix, library = _repository()

@@ -132,7 +132,7 @@ def test_the_same_project_gives_the_same_plan() -> None:
     assert plan_of(ground()) == PLAN
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(st.randoms(use_true_random=False))
 def test_keys_do_not_depend_on_any_order(random: object) -> None:
     assert hasattr(random, "shuffle")
@@ -151,7 +151,7 @@ def test_keys_do_not_depend_on_any_order(random: object) -> None:
     assert step_keys(plan) == step_keys(PLAN)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(st.data())
 def test_a_part_of_the_cells_is_planned_as_in_the_whole(data: st.DataObject) -> None:
     some = tuple(data.draw(st.lists(st.sampled_from(cells_of(GROUND.matrix)), unique=True)))

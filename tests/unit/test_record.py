@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpulayers import errors
@@ -186,6 +186,7 @@ def test_words_for_classes_are_kebab_case() -> None:
 STATUS = st.sampled_from(["passed", "failed", "not-run", "simulated"])
 
 
+@settings(deadline=None, max_examples=20)
 @given(st.lists(st.tuples(STATUS, st.text(max_size=9), st.floats(0, 1e6)), min_size=6, max_size=6))
 def test_what_gates_said_reads_back(
     tmp_path_factory: pytest.TempPathFactory, said: list[tuple[str, str, float]]
