@@ -117,6 +117,13 @@ _KINDS = (
         remedy="`gpulayers lock` takes what the base's tag has now",
     ),
     Kind(
+        name="model-not-fetched",
+        word="push",
+        cause="the files of a model could not be had, or are not what the lock says",
+        remedy="read what its source said; the next build goes on where this one stopped",
+        may_pass=True,
+    ),
+    Kind(
         name="registry-unreachable",
         word="push",
         cause="a registry does not answer, or only with errors of its own",

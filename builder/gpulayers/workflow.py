@@ -59,7 +59,10 @@ class Wish:
 
 @dataclass(slots=True)
 class Run:
-    """One run over the images of a plan."""
+    """One run over the images of a plan.
+
+    Shape: ``missing`` has the models whose files could not be had, with the reason.
+    """
 
     plan: Plan
     builder: Builder
@@ -70,6 +73,7 @@ class Run:
     listener: Listener
     wish: Wish
     engine: Mapping[str, str]
+    missing: Mapping[str, str] = field(default_factory=dict)
     _failed_steps: set[str] = field(default_factory=set)
     _stop: threading.Event = field(default_factory=threading.Event)
     _known_blobs: set[str] = field(default_factory=set)
@@ -163,6 +167,8 @@ class Run:
         blocked = self._blocked(image)
         if blocked:
             return _record(image, status="not-tried", gates=no_gates("not-tried", blocked))
+        if image.cell.model in self.missing:
+            return self._without_model(image)
         self.listener.state(image, "building")
         outcome = self.builder.build(image, lambda vertex: self.listener.work(image, vertex))
         if outcome.failure is None:
@@ -253,6 +259,20 @@ class Run:
         journal = promotion.Journal(history=self.history, who="build", now=datetime.now(UTC))
         done = promotion.carry(self.registry, [record], target, journal)
         return tuple(ref.rpartition(":")[2] for carried in done for ref in carried.refs)
+
+    def _without_model(self, image: Image) -> ImageRecord:
+        name = image.cell.model
+        lines = self.missing[name].splitlines()
+        failure = Failure(
+            blocks="push",
+            cls="model-not-fetched",
+            step=f"model-{name}",
+            exit=0,
+            stderr_tail=tuple(lines),
+            repeat=f"gpulayers build --only model={name}",
+        )
+        gates = no_gates("not-built", f"not built: model {name} could not be fetched")
+        return _record(image, status="failed", gates=gates, failure=failure)
 
     def _trouble(self, image: Image, error: GpulayersError) -> ImageRecord:
         failure = Failure(

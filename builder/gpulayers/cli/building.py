@@ -13,6 +13,7 @@ import click
 from gpulayers import bases, doctor, logs, needs
 from gpulayers.build import Builder
 from gpulayers.cli import loaded as project_files
+from gpulayers.cli import weights
 from gpulayers.cli.loaded import Loaded
 from gpulayers.cli.locking import machine_inputs
 from gpulayers.cli.locking import make as make_lock
@@ -133,7 +134,10 @@ def run(found: Loaded, settings: Settings) -> Report:
             ),
         )
         there = job.there()
-        _demand_space([image for image in plan.images if image.key not in there], machine)
+        missing = [image for image in plan.images if image.key not in there]
+        _demand_space(missing, machine)
+        with interruptible():
+            job.missing = weights.hand_over(found, lock, missing, registry)
         before = engine.digests_of(found.repository().name)
         try:
             with progress, interruptible():

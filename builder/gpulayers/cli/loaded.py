@@ -95,16 +95,19 @@ class Loaded:
                 hint="gpulayers list shows every cell and what keeps it out",
             )
 
-    def plan(self, lock: Lock) -> Plan:
-        """The plan of the selected cells."""
-        ground = Ground(
+    def ground(self, lock: Lock) -> Ground:
+        """What a plan is made from."""
+        return Ground(
             matrix=self.matrix,
             library=self.library,
             lock=lock,
             root=self.root,
             models=self.models,
         )
-        return plan_make.make(ground, self.cells)
+
+    def plan(self, lock: Lock) -> Plan:
+        """The plan of the selected cells."""
+        return plan_make.make(self.ground(lock), self.cells)
 
 
 def load(where: Where) -> Loaded:

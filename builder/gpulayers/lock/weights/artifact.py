@@ -8,7 +8,9 @@ from gpulayers.errors import ProjectError
 from gpulayers.lock.model import LockedFile, LockedModel
 from gpulayers.lock.wanted import source_of
 from gpulayers.lock.weights.names import checked_name
+from gpulayers.lock.weights.parts import Part
 from gpulayers.lock.weights.pins import locked
+from gpulayers.lock.weights.store import Store
 from gpulayers.matrix.model import ArtifactModel
 from gpulayers.refs import ImageRef
 
@@ -26,6 +28,7 @@ class Artifacts:
     """Asks registries about artifacts, with Docker's own logins, and brings their files."""
 
     registry: Registry
+    store: Store
 
     def pin(self, model: ArtifactModel) -> LockedModel:
         """The artifact by the digest of its manifest, and its files.
@@ -56,12 +59,11 @@ class Artifacts:
             platform=None,
             annotations={},
         )
-        with part.open("ab") as opened:
+        with Part(part, self.store.stop) as opened:
             for piece in self.registry.stream(
                 ref, blob, part_bytes=PART_BYTES, begin=opened.tell()
             ):
                 opened.write(piece)
-                opened.flush()
 
 
 def _file(model: ArtifactModel, layer: Descriptor) -> LockedFile:

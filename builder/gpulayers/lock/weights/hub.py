@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gpulayers.engine.registry import Patience
 from gpulayers.engine.registry.refusal import clean
-from gpulayers.errors import ProjectError, RemoteError, ToolError
+from gpulayers.errors import GpulayersError, ProjectError, RemoteError, ToolError
 from gpulayers.lock.model import LockedFile, LockedModel
 from gpulayers.lock.wanted import source_of
 from gpulayers.lock.weights.names import checked_name
+from gpulayers.lock.weights.parts import Part
 from gpulayers.lock.weights.pins import locked
 from gpulayers.lock.weights.store import Store
 from gpulayers.matrix.model import HubModel
@@ -118,8 +119,8 @@ class Hub:
         headers = {**build_hf_headers(library_name="gpulayers"), "Accept-Encoding": "identity"}
 
         def go_on() -> None:
-            with part.open("r+b") as opened:
-                here = opened.seek(0, 2)
+            with Part(part, self.store.stop) as opened:
+                here = opened.tell()
                 http_get(
                     hf_hub_url(repository, name, revision=commit),
                     opened,
@@ -140,6 +141,8 @@ class Hub:
             tries += 1
             try:
                 return ask()
+            except GpulayersError:
+                raise
             # The client's errors come from three libraries of HTTP, by its version.
             except Exception as error:
                 if progress() > seen:

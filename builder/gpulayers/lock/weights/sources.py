@@ -37,4 +37,4 @@ class Weights:
 def sources(store: Store, registry: Registry, patience: Patience | None = None) -> Weights:
     """The real ones."""
     hub = Hub(store=store, patience=patience or Patience())
-    return Weights(hub=hub, artifacts=Artifacts(registry=registry), store=store)
+    return Weights(hub=hub, artifacts=Artifacts(registry=registry, store=store), store=store)

@@ -4,9 +4,10 @@ import contextlib
 import fcntl
 import hashlib
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -30,9 +31,13 @@ class Carrier(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
-    """A folder of files by hash, ``sha256/HEX``; what is not whole yet is ``HEX.part``."""
+    """A folder of files by hash, ``sha256/HEX``; what is not whole yet is ``HEX.part``.
+
+    Shape: once ``stop`` is set, nothing more is written.
+    """
 
     folder: Path
+    stop: threading.Event = field(default_factory=threading.Event, compare=False)
 
     def path(self, file: LockedFile) -> Path:
         """Where a file is, or will be."""
@@ -74,6 +79,7 @@ def fetch(models: Sequence[LockedModel], store: Store, carriers: "Carriers", say
     """
     if not _missing(models, store):
         return
+    store.stop.clear()
     with store.alone():
         missing = _missing(models, store)
         total = sum(file.size_bytes for _, file in missing)
@@ -86,6 +92,10 @@ def fetch(models: Sequence[LockedModel], store: Store, carriers: "Carriers", say
             try:
                 for job in jobs:
                     job.result()
+            except BaseException:
+                # Ctrl-C, or one that failed: the others are not waited for to the end.
+                store.stop.set()
+                raise
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
 
