@@ -10,8 +10,10 @@ from gpulayers import logs
 from gpulayers.engine.buildx import Buildx, Outcome, Secret, StepFailure, Vertex
 from gpulayers.engine.registry import Manifest
 from gpulayers.inputs import Inputs
+from gpulayers.inputs.given import Given
 from gpulayers.plan.model import Image, Step
 from gpulayers.record import Failure, Layer
+from gpulayers.render import mounts
 from gpulayers.render.bake import COMPRESSION
 from gpulayers.render.files import BAKE_FILE
 
@@ -26,7 +28,8 @@ TIMEOUT_S = 3 * 3600.0
 class Builder:
     """What images are built with.
 
-    Shape: ``rendered`` is the folder of the bake file; ``logs`` that of the kept logs, or None.
+    Shape: ``rendered`` is the folder of the bake file; ``logs`` that of the kept logs, or None;
+    ``given`` are the secrets that the layers ask for.
     """
 
     buildx: Buildx
@@ -36,6 +39,7 @@ class Builder:
     name: str
     inputs: Inputs
     logs: Path | None = None
+    given: tuple[Given, ...] = ()
 
     def staging(self, image: Image) -> str:
         """Where an image waits for its gates."""
@@ -53,7 +57,7 @@ class Builder:
                 self.rendered / BAKE_FILE,
                 image.target,
                 settings=settings,
-                variables=self._variables(),
+                variables={**self._variables(self.inputs.folder), **self.inputs.proxies},
                 timeout_s=TIMEOUT_S,
                 on_vertex=on_vertex,
                 events=log.events,
@@ -65,16 +69,19 @@ class Builder:
                 log.end("failed", f"in {failure.step or 'the builder'}, exit {failure.exit}")
         return outcome
 
-    def _variables(self) -> Mapping[str, str]:
+    def _variables(self, inputs: Path) -> Mapping[str, str]:
+        """Where things are, and never what is in them: a failure prints these."""
         return {
             "REGISTRY": self.root,
-            "INPUTS": str(self.inputs.folder),
+            "INPUTS": str(inputs),
             "PROJECT": str(self.project),
+            **{mounts.variable(one.id): one.source for one in self.given},
         }
 
     def repeat(self, image: Image) -> str:
         """The command that builds this image by hand, in the folder of the rendered files."""
-        words = [f"{name}={shlex.quote(value)}" for name, value in self._variables().items()]
+        variables = self._variables(self.inputs.by_hand)
+        words = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
         words += [f"NETWORK={self.buildx.network}", "docker buildx bake"]
         words += [f"--builder={self.buildx.builder}"] if self.buildx.builder else []
         words += ["--allow=fs.read=*", "--allow=network.host", f"--file={BAKE_FILE}"]

@@ -8,7 +8,9 @@ from pathlib import Path
 import click
 
 from gpulayers import __version__
+from gpulayers.cli.blanked import blanked_streams
 from gpulayers.errors import GpulayersError
+from gpulayers.secrecy import blank
 
 COMMANDS = {
     "build": "gpulayers.cli.building",
@@ -71,7 +73,8 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         """Run a command; errors of ours end with their own exit code and say what to do."""
         try:
-            return super().invoke(ctx)
+            with blanked_streams():
+                return super().invoke(ctx)
         except GpulayersError as error:
             _say_error(error)
             sys.exit(error.exit_code)
@@ -86,11 +89,11 @@ class Commands(click.Group):
 
 
 def _say_error(error: GpulayersError) -> None:
-    click.echo(f"error: {error}", err=True)
+    click.echo(blank(f"error: {error}"), err=True)
     if error.hint:
-        click.echo(f"hint: {error.hint}", err=True)
+        click.echo(blank(f"hint: {error.hint}"), err=True)
     if os.environ.get("GITHUB_ACTIONS") == "true":
-        text = str(error).replace("%", "%25").replace("\n", "%0A")
+        text = blank(str(error)).replace("%", "%25").replace("\n", "%0A")
         click.echo(f"::error::{text}", err=True)
 
 

@@ -17,7 +17,7 @@ from gpulayers.cli import weights
 from gpulayers.cli.loaded import Loaded
 from gpulayers.cli.locking import machine_inputs
 from gpulayers.cli.locking import make as make_lock
-from gpulayers.cli.options import where, where_options
+from gpulayers.cli.options import secret_option, where, where_options
 from gpulayers.cli.progress import Progress, console
 from gpulayers.cli.summary import print_summary
 from gpulayers.engine.buildx import Buildx
@@ -26,6 +26,9 @@ from gpulayers.engine.registry import Registry
 from gpulayers.errors import StaleError, ToolError
 from gpulayers.gates import Gatekeeper
 from gpulayers.history import History
+from gpulayers.inputs import given as secrets
+from gpulayers.inputs.given import Given
+from gpulayers.layer import stack
 from gpulayers.lock import file as lock_file
 from gpulayers.lock.make import refresh_models
 from gpulayers.lock.model import Lock
@@ -53,6 +56,7 @@ class Settings:
     locked: bool
     report: Path | None
     quiet: bool
+    given: tuple[Given, ...] = ()
 
 
 @click.command("build", short_help="Build, check, push and tag the images: the main job.")
@@ -65,11 +69,13 @@ class Settings:
 @click.option("--locked", is_flag=True, help="Refuse a lock that does not fit.")
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="The report, too.")
 @click.option("--quiet", is_flag=True, help="Say only the summary.")
+@secret_option
 def build_command(
     project: Path | None,
     matrix: str | None,
     only: tuple[str, ...],
     registry: str,
+    given: tuple[Given, ...],
     **options: object,
 ) -> None:
     """Build the images of the matrix: check, plan, build, gate, push and tag them."""
@@ -82,6 +88,7 @@ def build_command(
         locked=bool(options["locked"]),
         report=options["report"] if isinstance(options["report"], Path) else None,
         quiet=bool(options["quiet"]),
+        given=given,
     )
     found = project_files.load(where(project, matrix, only, registry))
     found.demand_cells()
@@ -102,6 +109,7 @@ def run(found: Loaded, settings: Settings) -> Report:
     from gpulayers.engine import buildx as builders
 
     _demand_place(found, settings)
+    _demand_secrets(found, settings)
     locked = _fitting_lock(found, settings)
     engine = DockerEngine()
     with Registry() as registry:
@@ -112,7 +120,7 @@ def run(found: Loaded, settings: Settings) -> Report:
         buildx = builders.find(settings.builder)
         _demand_bases(found, lock, registry, buildx)
         plan = _sharded(found.plan(lock), settings.shard)
-        builder = _builder(found, lock, buildx, plan)
+        builder = _builder(found, lock, buildx, plan, settings.given)
         keeper = _keeper(found, engine, scanner)
         progress = Progress(plan=plan, quiet=settings.quiet, console=console(quiet=settings.quiet))
         channels = found.matrix.images.channels
@@ -191,6 +199,17 @@ def _demand_place(found: Loaded, settings: Settings) -> None:
         raise ToolError(msg, hint="add --registry 127.0.0.1:PORT/PATH (`make up` starts one)")
 
 
+def _demand_secrets(found: Loaded, settings: Settings) -> None:
+    """Refuse to start without a secret that a layer of the selected images asks for."""
+    library = found.library
+    layers = [library.single(kind) for kind in ("base", "tools", "model")]
+    frameworks = {cell.framework.name for cell in found.cells}
+    layers += [layer for name in sorted(frameworks) for layer in stack(library, name)]
+    asked = {layer.name: layer.secrets for layer in layers if layer.secrets}
+    for name in secrets.demand(asked, settings.given):
+        click.echo(f"warning: no layer asks for the secret {name}", err=True)
+
+
 def _fitting_lock(found: Loaded, settings: Settings) -> Lock | None:
     """The lock when it fits, its models as they are now; None: it is to be made anew."""
     if settings.locked:
@@ -237,7 +256,9 @@ def _sharded(plan: Plan, shard: str) -> Plan:
     return replace(plan, images=images, steps=tuple(steps.values()))
 
 
-def _builder(found: Loaded, lock: Lock, buildx: Buildx, plan: Plan) -> Builder:
+def _builder(
+    found: Loaded, lock: Lock, buildx: Buildx, plan: Plan, given: tuple[Given, ...]
+) -> Builder:
     from gpulayers.render import files
 
     rendered = found.project.state / "render"
@@ -250,6 +271,7 @@ def _builder(found: Loaded, lock: Lock, buildx: Buildx, plan: Plan) -> Builder:
         name=found.matrix.images.name,
         inputs=machine_inputs(found, {base.os: base.suite for base in lock.bases}),
         logs=found.project.state / logs.FOLDER,
+        given=given,
     )
 
 

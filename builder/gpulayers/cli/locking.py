@@ -8,9 +8,10 @@ import click
 from gpulayers import inputs
 from gpulayers.cli import loaded as project_files
 from gpulayers.cli.loaded import Loaded
-from gpulayers.cli.options import where, where_options
+from gpulayers.cli.options import secret_option, where, where_options
 from gpulayers.errors import StaleError
 from gpulayers.inputs import Inputs
+from gpulayers.inputs.given import Given
 from gpulayers.lock import file as lock_file
 from gpulayers.lock import make as lock_make
 from gpulayers.lock.model import Lock
@@ -21,6 +22,7 @@ from gpulayers.lock.weights.store import megabytes
 @where_options
 @click.option("--check", is_flag=True, help="Change nothing; exit 13 when the lock does not fit.")
 @click.option("--builder", default="", help="The buildx builder to use.")
+@secret_option
 def lock_command(
     project: Path | None,
     matrix: str | None,
@@ -29,6 +31,7 @@ def lock_command(
     *,
     check: bool,
     builder: str,
+    given: tuple[Given, ...],  # noqa: ARG001 - from here on their values are hidden
 ) -> None:
     """Resolve bases, OS packages and wheels to digests and hashes, in matrix.lock.toml.
 

@@ -1,5 +1,6 @@
 """Options that many commands share, as cli.md of the project spells them."""
 
+import csv
 from collections.abc import Callable
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -7,6 +8,9 @@ from typing import ParamSpec, TypeVar
 import click
 
 from gpulayers.cli.loaded import Where
+from gpulayers.inputs import given as secrets
+from gpulayers.inputs import machine_environment
+from gpulayers.inputs.given import WANTED, Given
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -45,6 +49,30 @@ def where_options(command: Callable[P, R]) -> Callable[P, R]:
     ):
         command = option(command)
     return command
+
+
+def secret_option(command: Callable[P, R]) -> Callable[P, R]:
+    """``--secret``, read and hidden before anything else happens, as the parameter ``given``."""
+    return click.option(
+        "--secret",
+        "given",
+        multiple=True,
+        metavar="id=NAME,env=VARIABLE|src=FILE",
+        callback=_given,
+        help="A secret that a layer asks for; repeatable.",
+    )(command)
+
+
+def _given(
+    context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
+) -> tuple[Given, ...]:
+    try:
+        found = tuple(map(secrets.parse, texts))
+    except (ValueError, csv.Error) as error:
+        msg = str(error) if isinstance(error, ValueError) else f"wanted {WANTED}"
+        raise click.BadParameter(msg, ctx=context, param=parameter) from None
+    secrets.read(found, machine_environment())
+    return found
 
 
 def where(project: Path | None, matrix: str | None, only: tuple[str, ...], registry: str) -> Where:

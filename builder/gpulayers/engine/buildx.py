@@ -1,6 +1,7 @@
 """Builds through ``docker buildx``: one call, its progress as events, its digest or its failure."""
 
 import json
+import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from gpulayers.engine import process
 from gpulayers.engine.progress import TAIL_LINES, Events, OnVertex, Progress, StepFailure, Vertex
 from gpulayers.errors import ToolError
+from gpulayers.inputs import PROXIES
 
 __all__ = ["Buildx", "OnVertex", "Outcome", "Secret", "StepFailure", "Vertex", "find"]
 
@@ -78,6 +80,8 @@ class Buildx:
         argv += [f"--build-context={name}={value}" for name, value in (contexts or {}).items()]
         argv += [f"--build-arg={name}={value}" for name, value in (arguments or {}).items()]
         argv += [f"--secret={secret.format()}" for secret in secrets]
+        # Without values, which the client takes from its environment: they may hold a login.
+        argv += [f"--build-arg={name}" for name in os.environ if name.upper() in PROXIES]
         return _call(argv, last=[str(context)], timeout_s=timeout_s, on_vertex=on_vertex)
 
     def bake(  # noqa: PLR0913 - these are the words of the command line

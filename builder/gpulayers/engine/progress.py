@@ -85,7 +85,7 @@ class Progress:
         digest = str(item.get("digest", ""))
         seen = self.vertices.get(digest)
         vertex = Vertex(
-            name=str(item.get("name", "")),
+            name=process.redact(str(item.get("name", ""))),
             cached=bool(item.get("cached")) or (seen is not None and seen.cached),
             started=item.get("started") is not None,
             completed=item.get("completed") is not None,

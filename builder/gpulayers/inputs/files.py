@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpulayers import apt, documents
@@ -16,6 +16,7 @@ from gpulayers.inputs.logins import (
     apt_auth,
     ask_keyring,
     netrc,
+    proxies,
     without_logins,
 )
 from gpulayers.inputs.settings import read_pip_settings, uv_settings, wants_keyring
@@ -34,12 +35,14 @@ class Inputs:
     Shape: ``folder`` holds ``uv.toml``, ``pip.conf``, ``netrc``, ``apt-auth.conf`` and
     ``apt-OS.sources`` for each OS and for the tools, any of them possibly empty; ``ca`` is the
     machine's CA bundle, or None. Where there are logins, ``folder`` goes away with this process,
-    and ``kept`` has the same files without them; else ``kept`` is None.
+    and ``kept`` has the same files without them; else ``kept`` is None. ``proxies`` maps upper-case
+    names to addresses.
     """
 
     folder: Path
     ca: Path | None
     kept: Path | None = None
+    proxies: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def by_hand(self) -> Path:
@@ -80,13 +83,13 @@ def prepare(
         name: "" if name in {NETRC, APT_AUTH} else without_logins(text)
         for name, text in texts.items()
     }
-    ca = _find_ca(environment, root)
+    made = Inputs(folder=folder, ca=_find_ca(environment, root), proxies=proxies(environment))
     _write(folder, bare)
     if bare == texts:
-        return Inputs(folder=folder, ca=ca)
+        return made
     private = _passing_folder(folder)
     _write(private, texts)
-    return Inputs(folder=private, ca=ca, kept=folder)
+    return replace(made, folder=private, kept=folder)
 
 
 def _texts(

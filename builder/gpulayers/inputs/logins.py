@@ -15,6 +15,8 @@ URL_LOGIN = re.compile(r"""(?P<scheme>\b[a-z][a-z0-9+.-]*://)[^/\s"'@]+@""")
 # A user name alone is often a token, and tokens are long.
 TOKEN = 16
 KEYRING_S = 30.0
+# BuildKit knows these by name: they reach the steps, and neither their cache nor the image.
+PROXIES = ("ALL_PROXY", "FTP_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
 # Address or host, then user, to a password or "".
 Keyring = Callable[[str, str], str]
 
@@ -90,6 +92,15 @@ def hide_passwords(text: str) -> str:
     for word in PASSWORD.findall(text):
         hide(word.strip('"'))
     return text
+
+
+def proxies(environment: Mapping[str, str]) -> dict[str, str]:
+    """The machine's proxies by their upper-case names; their passwords are hidden from now on."""
+    found = {name: environment.get(name) or environment.get(name.lower(), "") for name in PROXIES}
+    for value in found.values():
+        login, at, _ = value.rpartition("@")
+        hide(unquote(login.rpartition(":")[2]) if at else "")
+    return {name: value for name, value in found.items() if value}
 
 
 def netrc(environment: Mapping[str, str]) -> str:

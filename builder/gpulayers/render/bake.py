@@ -5,14 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpulayers.inputs import PROXIES
 from gpulayers.plan.keys import EPOCH
 from gpulayers.plan.model import Image, Plan
 from gpulayers.render import mounts
 
 # The same words for image and cache, or the same layer would be stored twice.
 COMPRESSION = "compression=zstd,compression-level=3,oci-mediatypes=true"
-# BuildKit knows these by name: they reach the steps, and neither their cache nor the image.
-PROXIES = ("ALL_PROXY", "FTP_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
 CACHE_OPTIONS = f"mode=min,image-manifest=true,ignore-error=true,{COMPRESSION}"
 
 
