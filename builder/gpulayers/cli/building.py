@@ -33,6 +33,7 @@ from gpulayers.lock import file as lock_file
 from gpulayers.lock.make import refresh_models
 from gpulayers.lock.model import Lock
 from gpulayers.plan.model import Image, Plan
+from gpulayers.plan.platforms import demand_one
 from gpulayers.record import Records, Report, format_report, write
 from gpulayers.refs import ImageRef
 from gpulayers.scan.scanner import Scanner
@@ -120,6 +121,7 @@ def run(found: Loaded, settings: Settings) -> Report:
         buildx = builders.find(settings.builder)
         _demand_bases(found, lock, registry, buildx)
         plan = _sharded(found.plan(lock), settings.shard)
+        demand_one(plan.images)
         builder = _builder(found, lock, buildx, plan, settings.given)
         keeper = _keeper(found, engine, scanner)
         progress = Progress(plan=plan, quiet=settings.quiet, console=console(quiet=settings.quiet))
