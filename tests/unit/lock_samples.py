@@ -114,6 +114,7 @@ def lock_for(ask: Wanted, matrix: Matrix) -> Lock:
             )
             for layer, os, names in [
                 *(("base", os, names) for os, names in ask.os_packages),
+                *ask.app_packages,
                 *((layer, "", names) for layer, names in ask.layer_packages),
             ]
             for platform in ask.platforms

@@ -49,7 +49,7 @@ os = ["debian12", "debian13"]
 python = ["3.12"]
 cuda = ["12.6", "12.8"]
 framework = ["torch==2.7.1", "jax==0.7.2"]
-model = ["none", "minilm", "digits"]
+model = ["none", "minilm", "digits", "tiny", "boxed"]
 
 [[exclude]]
 match = { os = "debian13", cuda = "12.6" }
@@ -57,7 +57,7 @@ reason = "nobody asked for it"
 
 [[exclude]]
 match.framework = "jax==*"
-match.model = "minilm,digits"
+match.model = "minilm,digits,tiny,boxed"
 reason = "the models need torch"
 
 [[include]]
@@ -87,6 +87,41 @@ requirements = ["tokenizers>=0.20"]
 [model.digits]
 package = "digits-weights==1.0"
 
+[model.tiny]
+huggingface = "acme/tiny"
+revision = "v1.0"
+files = ["*.safetensors", "config.json"]
+place = "reference"
+
+[model.boxed]
+oci = "registry.example/models/boxed:1"
+check = "models/minilm/check.py"
+
+[app.web]
+match = { framework = "torch==2.7.1", model = "none" }
+flavour = "devel"
+os-packages = ["jq"]
+requirements = ["uvicorn>=0.30"]
+requirements-file = "web/requirements.txt"
+extensions = ["web/fast"]
+source = "web"
+leave-out = ["**/*.log", "fast", "smoke"]
+target = "/srv/web"
+env = { WEB_LEVEL = "info" }
+ports = ["8080", "9090/udp"]
+user = "2000:0"
+workdir = "/srv/web"
+entrypoint = ["python", "-m", "web"]
+command = ["--port", "8080"]
+smoke = "web/smoke"
+
+[app.web.health-check]
+command = ["python", "-m", "web.healthy"]
+interval-s = 10
+timeout-s = 2
+start-s = 1
+retries = 4
+
 [framework.torch]
 cuda-components = ["nvrtc"]
 requirements = ["numpy>=2"]
@@ -98,6 +133,7 @@ layer-mb = 2000
 [recipe]
 big-wheel-mb = 30
 max-layers = 60
+model-layer-mb = 500
 """
 
 
@@ -106,6 +142,10 @@ def write(folder: Path, text: str) -> Path:
     (folder / "models" / "minilm").mkdir(parents=True, exist_ok=True)
     (folder / "models" / "smoke").mkdir(exist_ok=True)
     (folder / "models" / "minilm" / "check.py").write_text("")
+    (folder / "web" / "fast").mkdir(parents=True, exist_ok=True)
+    (folder / "web" / "smoke").mkdir(exist_ok=True)
+    (folder / "web" / "requirements.txt").write_text("httpx>=0.27\n")
+    (folder / "web" / "fast" / "setup.py").write_text("")
     path = folder / "matrix.toml"
     path.write_text(text, encoding="utf-8")
     return path
@@ -174,7 +214,8 @@ def matrix(
         bases={},
         pythons={},
         models={},
+        apps={},
         frameworks={},
         budget=Budget(image_mb=None, layer_mb=None),
-        recipe=Recipe(big_wheel_mb=40, max_layers=40),
+        recipe=Recipe(big_wheel_mb=40, max_layers=40, model_layer_mb=1000),
     )

@@ -11,7 +11,7 @@ from gpulayers.matrix.load import read
 from gpulayers.matrix.select import choose
 
 PAGE = (Path(__file__).parents[2] / "docs" / "matrix.md").read_text(encoding="utf-8")
-CHOSEN_NAMES = {"fleet", "base", "python", "model", "framework"}  # [fleet.NAME] and so on
+CHOSEN_NAMES = {"fleet", "base", "python", "model", "app", "framework"}  # [fleet.NAME] and so on
 
 
 def keys(table: dict[str, object], *, named: bool) -> Iterator[str]:

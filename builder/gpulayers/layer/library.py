@@ -12,9 +12,11 @@ STANDS_ON: Mapping[Kind, tuple[Kind, ...]] = {
     "framework": ("python", "cuda"),
     "cuda": ("python",),
     "model": ("python",),
+    "devel": ("python", "cuda"),
+    "app": ("python",),
 }
 # Layers of these kinds stand in every image at a place of their own.
-NEVER_NEEDED: tuple[Kind, ...] = ("base", "tools", "model")
+NEVER_NEEDED: tuple[Kind, ...] = ("base", "tools", "model", "devel", "app")
 
 
 def read_library(folders: Sequence[Path], *, root: Path) -> tuple[Library, tuple[Problem, ...]]:

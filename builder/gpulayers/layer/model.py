@@ -12,7 +12,7 @@ from packaging.specifiers import SpecifierSet
 from gpulayers.errors import ProjectError
 from gpulayers.refs import Platform
 
-Kind = Literal["tools", "base", "tool", "python", "cuda", "framework", "model"]
+Kind = Literal["tools", "base", "tool", "python", "cuda", "framework", "model", "devel", "app"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 PLACEHOLDERS = ("version", "cuda", "cuda_major", "components")
 TEMPLATE = "Dockerfile.j2"

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from gpulayers.errors import ProjectError
-from gpulayers.lock import conflict
+from gpulayers.lock import apps, conflict
 from gpulayers.lock.model import Closure, Wheel
 from gpulayers.lock.wanted import ClosureWanted
 from gpulayers.lock.wheels import Question
@@ -45,13 +45,18 @@ class Resolving:
                 self.whole[way] = found
 
     def _resolved(self, one: ClosureWanted) -> tuple[Wheel, ...] | str:
+        fixed = self.whole.get(below(one), ())
+        if clash := apps.clash(one.requirements, fixed, one.python, one.platform):
+            return clash
         try:
             wheels = self._wheels(one)
         except ProjectError as error:
             return conflict.reason(str(error))
         match = CUDA.fullmatch((*one.under, one.of)[0])
         strange = conflict.foreign(wheels, int(match["major"])) if match is not None else ""
-        return f"it brings libraries of another CUDA: {strange}" if strange else wheels
+        if strange:
+            return f"it brings libraries of another CUDA: {strange}"
+        return apps.strange_hash(one.hashes, wheels) or wheels
 
     def _wheels(self, one: ClosureWanted) -> tuple[Wheel, ...]:
         ways = [(one.python, one.platform, one.under[: n + 1]) for n in range(len(one.under))]

@@ -135,6 +135,7 @@ def _package_sets(
 ) -> tuple[PackageSet, ...]:
     by_os = {(base.os, base.platform): base for base in found}
     jobs = [("base", os, os, names, True) for os, names in ask.os_packages]
+    jobs += [(app, os, os, names, True) for app, os, names in ask.app_packages]
     jobs += [(layer, TOOLS, "", names, False) for layer, names in ask.layer_packages]
 
     def answer(job: tuple[str, str, str, tuple[str, ...], bool], platform: Platform) -> PackageSet:

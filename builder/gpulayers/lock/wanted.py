@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpulayers.layer import LayerDef, Library, fill, stack
+from gpulayers.lock import apps
 from gpulayers.matrix.model import (
     NO_MODEL,
     TOOLS_BASE,
@@ -30,7 +31,8 @@ class ClosureWanted:
     """A closure by its name (see ``lock.model.Closure``) and the requirements that make it.
 
     Shape: ``beside`` are requirements that another layer will bring, and that these wheels must
-    allow: a framework that asks for exact parts of CUDA decides which ones are below it.
+    allow: a framework that asks for exact parts of CUDA decides which ones are below it;
+    ``hashes`` are packages with a sha256 that their file may have, several lines for several.
     """
 
     python: str
@@ -40,6 +42,7 @@ class ClosureWanted:
     requirements: tuple[str, ...]
     beside: tuple[str, ...]
     stands_in_for: tuple[str, ...]
+    hashes: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,7 @@ class Wanted:
 
     bases: tuple[tuple[str, str, tuple[str, ...]], ...]
     os_packages: tuple[tuple[str, tuple[str, ...]], ...]
+    app_packages: tuple[tuple[str, str, tuple[str, ...]], ...]
     layer_packages: tuple[tuple[str, tuple[str, ...]], ...]
     pythons: tuple[tuple[str, tuple[str, ...]], ...]
     closures: tuple[ClosureWanted, ...]
@@ -123,6 +127,10 @@ def closures(matrix: Matrix, library: Library, cell: Cell) -> Iterator[ClosureWa
     names = (cuda_name(matrix, library, cell), cell.framework.format(), model_name(cell.model))
     levels = [(names[0], (), low), (names[1], names[:1], middle)]
     levels += [(names[2], names[:2], top)] if top else []
+    hashes: dict[str, tuple[tuple[str, str], ...]] = {}
+    for level in apps.levels(matrix, library, cell, lambda t: requirement_texts(t, cell, parts)):
+        levels.append((level.of, (*levels[-1][1], levels[-1][0]), level.requirements))
+        hashes[level.of] = level.hashes
     for platform in platforms(matrix, library, cell):
         for of, under, requirements in levels:
             yield ClosureWanted(
@@ -133,6 +141,7 @@ def closures(matrix: Matrix, library: Library, cell: Cell) -> Iterator[ClosureWa
                 requirements=requirements,
                 beside=middle if framework.fixes_cuda and not under else (),
                 stands_in_for=framework.stands_in_for if under or framework.fixes_cuda else (),
+                hashes=hashes.get(of, ()),
             )
 
 
@@ -147,15 +156,21 @@ def gather(matrix: Matrix, library: Library, cells: Sequence[Cell]) -> Wanted:
     shared = [*library.single("base").os_packages, *matrix.images.os_packages]
     shared += [name for layer in layers.values() for name in layer.os_packages]
     pythons = {cell.python.format() for cell in cells}
+
+    def packages_of(os: str) -> tuple[str, ...]:
+        return tuple(sorted({*shared, *matrix.bases[os].os_packages}))
+
     return Wanted(
         bases=tuple(sorted((os, *base) for os, base in bases.items())),
-        os_packages=tuple(
-            (os, tuple(sorted({*shared, *matrix.bases[os].os_packages}))) for os in sorted(oses)
-        ),
-        layer_packages=tuple(
-            (name, layer.packages["debian"])
-            for name, layer in sorted({**layers, tools.name: tools}.items())
-            if "debian" in layer.packages
+        os_packages=tuple((os, packages_of(os)) for os in sorted(oses)),
+        app_packages=apps.os_packages(matrix, cells, packages_of),
+        layer_packages=(
+            *apps.toolchain(matrix, library, cells),
+            *(
+                (name, layer.packages["debian"])
+                for name, layer in sorted({**layers, tools.name: tools}.items())
+                if "debian" in layer.packages
+            ),
         ),
         pythons=tuple((python, matrix.pythons[python]) for python in sorted(pythons)),
         closures=tuple(
@@ -198,12 +213,14 @@ def digest(wanted: Wanted) -> str:
         "closures": [
             (c.python, c.platform.format(), c.of, c.under, c.requirements, c.stands_in_for)
             + ((c.beside,) if c.beside else ())
+            + ((c.hashes,) if c.hashes else ())
             for c in wanted.closures
         ],
         "models": wanted.models,
         "platforms": [platform.format() for platform in wanted.platforms],
         # Locks of projects without any stay as they are.
         **({"fetched": wanted.fetched} if wanted.fetched else {}),
+        **({"app-packages": wanted.app_packages} if wanted.app_packages else {}),
     }
     text = json.dumps(shape, sort_keys=True, separators=(",", ":"))
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"

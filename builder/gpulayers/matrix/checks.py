@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 
-from gpulayers.matrix import tags
+from gpulayers.matrix import apps, tags
 from gpulayers.matrix.lines import KeyPath
 from gpulayers.matrix.model import AXES, NO_MODEL, TOOLS_BASE, Cell, Exclude, Matrix
 from gpulayers.matrix.select import Selection, choose, columns, matches, spelled
@@ -35,6 +35,7 @@ def run(matrix: Matrix, report: Report) -> None:
         return
     selection = choose(matrix)
     _check_values(matrix, selection, report)
+    apps.check(matrix, selection.kept, report)
     if report.is_clean("images"):
         _check_tags(matrix, selection, report)
 

@@ -253,8 +253,8 @@ class Images:
 class Matrix:
     """A whole matrix.toml, checked as far as it can be without the layer library.
 
-    Shape: ``bases``, ``models`` and ``frameworks`` have what the file has tables for, ``pythons``
-    has every Python that a cell can have; ``source`` gives the lines for messages.
+    Shape: ``bases``, ``models``, ``apps`` and ``frameworks`` have what the file has tables for,
+    ``pythons`` has every Python that a cell can have; ``source`` gives the lines for messages.
     """
 
     path: Path
@@ -266,6 +266,7 @@ class Matrix:
     bases: Mapping[str, Base]
     pythons: Mapping[str, tuple[str, ...]]
     models: Mapping[str, Model]
+    apps: Mapping[str, App]
     frameworks: Mapping[str, FrameworkOptions]
     budget: Budget
     recipe: Recipe

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from gpulayers.matrix import models, rules, tags
+from gpulayers.matrix import apps, fields, models, rules, tags
 from gpulayers.matrix.model import (
     AXES,
     NO_MODEL,
@@ -38,6 +38,7 @@ def matrix(document: Table, *, path: Path, root: Path) -> Matrix:
         bases={name: _base(name, table) for name, table in document.named("base", rules.OS)},
         pythons=_pythons(document),
         models=models.read(document, root),
+        apps=apps.read(document, root),
         frameworks={
             name: _framework(table)
             for name, table in document.named("framework", rules.FRAMEWORK_NAME)
@@ -61,24 +62,11 @@ def _images(table: Table) -> Images:
         ),
         os_packages=table.many("os-packages", rules.OS_PACKAGE, default=()),
         user=table.one("user", rules.USER) or _USER,
-        env=_env(table),
+        env=fields.env(table),
     )
     _check_template(table, found.tag)
     table.close()
     return found
-
-
-def _env(table: Table) -> Mapping[str, str]:
-    env = table.strings("env")
-    for name, value in env.items():
-        if fault := rules.env_fault(name, value):
-            table.report.add(
-                (*table.path, "env", name),
-                wanted="a variable that everyone who pulls the image may read",
-                found=fault,
-                hint="give secrets to the container when it runs, never to the image",
-            )
-    return env
 
 
 def _check_template(table: Table, template: str | None) -> None:
@@ -119,15 +107,9 @@ def _axes(table: Table) -> Axes:
 
 def _exclude(table: Table) -> Exclude:
     told = len(table.report.problems)
-    match = table.strings("match")
+    match = fields.match(table)
     if not match and told == len(table.report.problems):
         table.add("match", wanted="at least one axis = glob", found="nothing")
-    for axis, glob in match.items():
-        path = (*table.path, "match", axis)
-        if axis not in AXES:
-            table.report.add(path, wanted="an axis", found=quoted(axis), hint=nearest(axis, AXES))
-        elif not all(part.strip() for part in glob.split(",")):
-            table.report.add(path, wanted="globs with commas between them", found=quoted(glob))
     reason = table.need("reason", rules.FILLED) or ""
     table.close()
     return Exclude(match=match, reason=reason, line=table.report.source.line(table.path))
@@ -173,7 +155,6 @@ def _framework(table: Table) -> FrameworkOptions:
         table.many("cuda-components", rules.COMPONENT) if table.has("cuda-components") else None
     )
     if components is None:
-        model_layer_mb=table.number("model-layer-mb", least=1) or 1000,
         table.take("cuda-components")
     requirements = table.many("requirements", rules.REQUIREMENT, default=())
     table.close()
@@ -192,6 +173,7 @@ def _recipe(table: Table) -> Recipe:
     found = Recipe(
         big_wheel_mb=table.number("big-wheel-mb", least=1) or 40,
         max_layers=table.number("max-layers", least=5, most=120) or 40,
+        model_layer_mb=table.number("model-layer-mb", least=1) or 1000,
     )
     table.close()
     return found
