@@ -10,17 +10,19 @@ from matrix_samples import FULL, SMALL, write
 
 from gpulayers.matrix.load import check_frameworks, read
 from gpulayers.matrix.model import (
+    ArtifactModel,
     Base,
     Budget,
     FolderModel,
     FrameworkOptions,
     Host,
+    HubModel,
     Matrix,
     PackageModel,
     Recipe,
 )
 from gpulayers.matrix.select import choose
-from gpulayers.refs import Platform
+from gpulayers.refs import ImageRef, Platform
 from gpulayers.versions import MajorMinor, Pin
 
 
@@ -47,7 +49,7 @@ def test_a_small_matrix_has_the_documented_defaults(tmp_path: Path) -> None:
     assert matrix.pythons == {"3.12": ("standalone",)}
     assert (matrix.budget, matrix.recipe) == (
         Budget(image_mb=None, layer_mb=None),
-        Recipe(big_wheel_mb=40, max_layers=40),
+        Recipe(big_wheel_mb=40, max_layers=40, model_layer_mb=1000),
     )
     assert (matrix.fleet, matrix.excludes, matrix.includes) == ((), (), ())
     assert (dict(matrix.models), dict(matrix.frameworks)) == ({}, {})
@@ -62,7 +64,7 @@ def test_every_table_of_a_full_matrix_arrives(tmp_path: Path) -> None:
     assert matrix.axes.cuda == (MajorMinor(12, 6), MajorMinor(12, 8))
     assert matrix.axes.framework == (Pin("torch", "2.7.1"), Pin("jax", "0.7.2"))
     assert [exclude.line for exclude in matrix.excludes] == [28, 32]
-    assert matrix.excludes[1].match == {"framework": "jax==*", "model": "minilm,digits"}
+    assert matrix.excludes[1].match == {"framework": "jax==*", "model": "minilm,digits,tiny,boxed"}
     assert matrix.includes[0].format().startswith("os=debian12 python=3.11 cuda=12.4")
     assert matrix.bases["debian13"] == Base(
         os="debian13",
@@ -75,7 +77,7 @@ def test_every_table_of_a_full_matrix_arrives(tmp_path: Path) -> None:
         "torch": FrameworkOptions(cuda_components=("nvrtc",), requirements=("numpy>=2",))
     }
     assert matrix.budget == Budget(image_mb=6000, layer_mb=2000)
-    assert matrix.recipe == Recipe(big_wheel_mb=30, max_layers=60)
+    assert matrix.recipe == Recipe(big_wheel_mb=30, max_layers=60, model_layer_mb=500)
 
 
 def test_models_are_folders_with_absolute_paths_or_pinned_packages(tmp_path: Path) -> None:
@@ -91,6 +93,28 @@ def test_models_are_folders_with_absolute_paths_or_pinned_packages(tmp_path: Pat
     assert models["digits"] == PackageModel(
         name="digits",
         package=Pin("digits-weights", "1.0"),
+        smoke=None,
+        requirements=(),
+    )
+
+
+def test_models_that_are_fetched_say_from_where_and_to_which_place(tmp_path: Path) -> None:
+    models = right(tmp_path, FULL).models
+    assert models["tiny"] == HubModel(
+        name="tiny",
+        repository="acme/tiny",
+        revision="v1.0",
+        files=("*.safetensors", "config.json"),
+        place="reference",
+        check=None,
+        smoke=None,
+        requirements=(),
+    )
+    assert models["boxed"] == ArtifactModel(
+        name="boxed",
+        ref=ImageRef(registry="registry.example", repository="models/boxed", tag="1"),
+        place="layer",
+        check=tmp_path.resolve() / "models" / "minilm" / "check.py",
         smoke=None,
         requirements=(),
     )

@@ -47,11 +47,12 @@ class Hub:
     """Asks Hugging Face about repositories, and brings their files; may be used from any thread.
 
     Shape: small files have no sha256 there, so they are fetched into the store when they are
-    pinned.
+    pinned; ``endpoint`` None is the client's own, that of ``HF_ENDPOINT``.
     """
 
     store: Store
     patience: Patience
+    endpoint: str | None = None
 
     def pin(self, model: HubModel) -> LockedModel:
         """The repository by its commit, and the files that are asked for.
@@ -62,10 +63,10 @@ class Hub:
         demand_client(model.name)
         from huggingface_hub import HfApi  # noqa: PLC0415 - an extra, and slow to load
 
-        what = f"model {model.name}: look up {model.repository} at {model.revision}"
+        what = f"model {model.name}: cannot look up {model.repository} at {model.revision}"
         info = self._patiently(
             what,
-            lambda: HfApi().model_info(
+            lambda: HfApi(endpoint=self.endpoint).model_info(
                 model.repository, revision=model.revision, files_metadata=True
             ),
         )
@@ -86,7 +87,7 @@ class Hub:
         """
         demand_client(model.name)
         repository = model.source.partition(":")[2]
-        what = f"model {model.name}: fetch {file.name} of {repository} at {model.revision}"
+        what = f"model {model.name}: cannot fetch {file.name} of {repository} at {model.revision}"
         self._bring(what, (repository, model.revision, file.name), file.size_bytes, part)
 
     def _file(self, model: HubModel, commit: str, one: "RepoSibling") -> LockedFile:
@@ -96,7 +97,7 @@ class Hub:
         oid = one.blob_id or ""
         part = self.store.part(f"git-{hashlib.sha256(oid.encode()).hexdigest()}")
         part.unlink(missing_ok=True)
-        what = f"model {model.name}: fetch {name} of {model.repository} at {commit}"
+        what = f"model {model.name}: cannot fetch {name} of {model.repository} at {commit}"
         part.touch()
         self._bring(what, (model.repository, commit, name), size, part)
         content = part.read_bytes()
@@ -122,7 +123,7 @@ class Hub:
             with Part(part, self.store.stop) as opened:
                 here = opened.tell()
                 http_get(
-                    hf_hub_url(repository, name, revision=commit),
+                    hf_hub_url(repository, name, revision=commit, endpoint=self.endpoint),
                     opened,
                     resume_size=here,
                     headers=headers,
@@ -203,4 +204,4 @@ def _refusal(what: str, error: Exception) -> RemoteError:
     status = _status(error)
     said = clean(str(error)) or type(error).__name__
     found = f"HTTP {status}, {said}" if status else said
-    return RemoteError(f"cannot {what}: {found}", hint=HINTS.get(status, HINTS[0]))
+    return RemoteError(f"{what}: {found}", hint=HINTS.get(status, HINTS[0]))
