@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,6 +37,31 @@ def held(state: Path, command: str, *, wait: bool, say: Say) -> Iterator[None]:
             yield
         finally:
             file.truncate(0)
+
+
+def owner(pid: int | None = None) -> str:
+    """This process, or one of this machine, as ``is_gone`` knows it again: ``HOST/PID/START``."""
+    number = os.getpid() if pid is None else pid
+    return f"{socket.gethostname()}/{number}/{_start(number)}"
+
+
+def is_gone(text: str) -> bool:
+    """Whether a process is known to have ended: never of another machine's, nor of no process's."""
+    host, _, rest = text.partition("/")
+    number, _, start = rest.partition("/")
+    if host != socket.gethostname() or not number.isdigit() or not start:
+        return False
+    return _start(int(number)) != start
+
+
+def _start(pid: int) -> str:
+    """When a process began, in the kernel's own count; "" where there is none of that number."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    # Source: proc(5): field 22; the second one, a name in brackets, may hold blanks.
+    return text.rpartition(")")[2].split()[19]
 
 
 def _is_taken(file: IO[str]) -> bool:

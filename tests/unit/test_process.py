@@ -1,8 +1,11 @@
 """Starting programs: real small ones, as starting them is what is tested."""
 
 import os
+import signal
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -244,3 +247,41 @@ def test_redaction_is_fast_on_a_long_line() -> None:
 def test_the_tail_prefers_stderr_and_drops_empty_lines() -> None:
     assert sh("echo out; printf '1\\n\\n2  \\n3\\n' >&2").tail(2) == ("2", "3")
     assert sh("echo out; echo >&2").tail() == ("out",)
+
+
+@pytest.fixture
+def resumed() -> Iterator[None]:
+    yield
+    process.resume()
+
+
+@pytest.mark.usefixtures("resumed")
+def test_a_stop_ends_what_runs_by_force_and_starts_nothing_more() -> None:
+    stubborn = "trap '' TERM; echo up >&2; while true; do sleep 0.05; done"
+    heard, found = threading.Event(), []
+
+    def work() -> None:
+        done = process.run(["sh", "-c", stubborn], on_stderr=lambda _: heard.set())
+        found.append(done)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    assert heard.wait(10)
+    begin = time.monotonic()
+    process.stop()
+    assert time.monotonic() - begin < 1, "a handler of signals does not wait"
+    worker.join(10)
+    assert [done.code for done in found] == [-signal.SIGKILL]
+    with pytest.raises(process.StoppedError, match="sh was not started"):
+        sh("true")
+
+
+@pytest.mark.usefixtures("resumed")
+def test_what_tidies_up_runs_after_a_stop_and_is_not_stopped() -> None:
+    with process.tidying():
+        process.stop()
+        assert sh("echo done").stdout == "done\n"
+    with pytest.raises(process.StoppedError):
+        sh("true")
+    process.resume()
+    assert sh("true").ok

@@ -87,3 +87,17 @@ def test_a_killed_holder_holds_nothing(tmp_path: Path) -> None:
         child.wait(10)
     with statelock.held(tmp_path, "build", wait=False, say=nothing):
         pass
+
+
+@pytest.mark.usefixtures("own_processes")
+def test_a_process_is_gone_when_it_ended_and_never_when_it_is_not_known() -> None:
+    assert not statelock.is_gone(statelock.owner())
+    with subprocess.Popen(["sleep", "60"]) as child:
+        name = statelock.owner(child.pid)
+        assert not statelock.is_gone(name)
+        child.kill()
+    assert statelock.is_gone(name)
+    host, pid, start = statelock.owner().split("/")
+    assert statelock.is_gone(f"{host}/{pid}/{int(start) + 1}"), "another one of that number"
+    for text in ("", host, f"{host}/", f"{host}/x/1", f"{host}/{pid}/", f"other/{pid}/1"):
+        assert not statelock.is_gone(text)

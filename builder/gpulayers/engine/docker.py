@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from gpulayers import statelock
 from gpulayers.engine import process
 from gpulayers.engine.process import Finished
 from gpulayers.errors import RemoteError, ToolError
@@ -19,6 +20,8 @@ CALL_TIMEOUT_S = 60.0
 PULL_TIMEOUT_S = 1800.0
 # On every container of ours; its value is the image's digest.
 LABEL = "io.gpulayers.smoke"
+# Which process is to remove it.
+OWNER = "io.gpulayers.owner"
 
 
 class Runner(Protocol):
@@ -151,6 +154,7 @@ def start_arguments(container: Container) -> tuple[str, ...]:
         *(f"--platform={container.platform.format()}", f"--user={container.user}"),
         *("--network=none", "--read-only", "--cap-drop=ALL"),
         *("--security-opt=no-new-privileges", f"--label={LABEL}={container.image.digest}"),
+        f"--label={OWNER}={statelock.owner()}",
         *tmpfs,
         *env,
         *container.gpu,
@@ -267,8 +271,18 @@ class DockerEngine:
         return self._docker("logs", "--tail=20", name).tail()
 
     def remove(self, name: str) -> None:
-        """End and remove a container; none of that name is fine."""
-        self._docker("rm", "--force", "--volumes", name)
+        """End and remove a container, even while all is being stopped; none is fine."""
+        with process.tidying():
+            self._docker("rm", "--force", "--volumes", name)
+
+    def remove_orphans(self) -> None:
+        """Remove containers of smoke tests whose process was killed."""
+        form = f'--format={{{{.ID}}}} {{{{.Label "{OWNER}"}}}}'
+        listed = self._docker("ps", "--all", "--no-trunc", f"--filter=label={OWNER}", form)
+        for line in listed.stdout.splitlines() if listed.ok else ():
+            name, _, owner = line.partition(" ")
+            if statelock.is_gone(owner.strip()):
+                self.remove(name)
 
     def digests_of(self, repository: str) -> frozenset[str]:
         """The digests that the engine holds of a repository (``HOST/PATH``)."""

@@ -25,8 +25,15 @@ _AUTHORIZATION = re.compile(r"(?i)(?P<word>authorization\s*[:=]\s*(basic\s|beare
 _URL_LOGIN = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]{0,20}://)[^/\s]{1,4096}@")
 TAIL_LINES = 4000
 _running: "set[subprocess.Popen[str]]" = set()
+_stopped = threading.Event()
+_tidying = threading.local()
 GRACE_S = 5.0
+STOP_GRACE_S = 3.0
 LEFTOVERS_S = 0.3  # one that nobody reaps looks alive to us
+
+
+class StoppedError(ToolError):
+    """A program was not started, because everything is being stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +161,10 @@ def _thread(target: Callable[..., None], *arguments: object) -> threading.Thread
 def _started(
     argv: Sequence[str], *, env: Mapping[str, str] | None, cwd: Path | None, stdin: str | None
 ) -> Iterator[subprocess.Popen[str]]:
+    tidies = getattr(_tidying, "on", False)
+    if _stopped.is_set() and not tidies:
+        msg = f"{argv[0]} was not started: everything is being stopped"
+        raise StoppedError(msg)
     try:
         process = subprocess.Popen(
             list(argv),
@@ -169,7 +180,10 @@ def _started(
         )
     except OSError as error:  # also another machine's binary, or a folder that is not there
         raise _not_started(argv, error, cwd) from error
-    _running.add(process)
+    if not tidies:
+        _running.add(process)
+        if _stopped.is_set():  # in between: ``stop`` did not see it
+            _signal(process, signal.SIGTERM)
     try:
         yield process
     finally:
@@ -283,6 +297,45 @@ def _signal(process: "subprocess.Popen[str]", signum: int) -> bool:
 
 
 def end_all() -> None:
-    """End everything that is running, from whichever thread it was started: for interrupts."""
+    """Ask everything that is running to end, from whichever thread it was started."""
     for process in tuple(_running):
         _signal(process, signal.SIGTERM)
+
+
+def stop() -> None:
+    """End everything that is running, by force where asking does not help; start nothing more.
+
+    What is started inside ``tidying`` is left alone. Returns at once: for handlers of signals.
+    """
+    _stopped.set()
+    end_all()
+    timer = threading.Timer(STOP_GRACE_S, _kill_stopped)
+    timer.daemon = True
+    timer.start()
+
+
+def _kill_stopped() -> None:
+    if _stopped.is_set():
+        kill_all()
+
+
+def kill_all() -> None:
+    """End everything that is running at once."""
+    for process in tuple(_running):
+        _signal(process, signal.SIGKILL)
+
+
+def resume() -> None:
+    """Let programs be started again after ``stop``."""
+    _stopped.clear()
+
+
+@contextlib.contextmanager
+def tidying() -> Iterator[None]:
+    """This thread may start programs even after ``stop``, and they are not stopped."""
+    before = getattr(_tidying, "on", False)
+    _tidying.on = True
+    try:
+        yield
+    finally:
+        _tidying.on = before
