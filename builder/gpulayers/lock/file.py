@@ -1,6 +1,5 @@
 """The lock as a file: one entry a block, sorted, written whole or not at all."""
 
-import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import tomlkit
 
+from gpulayers import documents
 from gpulayers.errors import ProjectError
 from gpulayers.lock.model import (
     Closure,
@@ -28,21 +28,22 @@ _HEX = re.compile(r"[0-9a-f]{64}")
 TABLES = frozenset(
     {"schema", "inputs", "tools", "base", "python", "packages", "closure", "model", "wheel"}
 )
+SCHEMA = 1
+FILE = Path("matrix.lock.toml")
+REMEDY = "make it anew: gpulayers lock"
 BANNER = "Made by `gpulayers lock` from matrix.toml and layers/. Do not edit."
 
 
 def write(path: Path, lock: Lock) -> None:
-    """Write the lock beside its final name, then put it there in one move."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    scratch.write_text(format_lock(lock), encoding="utf-8")
-    scratch.replace(path)
+    """Write the lock whole or not at all."""
+    documents.write(path, format_lock(lock))
 
 
 def format_lock(lock: Lock) -> str:
     """The text of a lock: the same lock, the same bytes."""
     document = tomlkit.document()
     document.add(tomlkit.comment(BANNER))
-    document.add("schema", tomlkit.item(1))
+    document.add("schema", tomlkit.item(SCHEMA))
     document.add("inputs", tomlkit.item(lock.inputs))
     document.add("tools", tomlkit.item({"uv": _wheel_line(lock.uv)}))
     _blocks(document, "base", (_base_block(base) for base in lock.bases))
@@ -139,7 +140,7 @@ def read(path: Path) -> Lock | None:
     if not path.is_file():
         return None
     try:
-        return parse(path.read_text(encoding="utf-8"))
+        return parse(path.read_text(encoding="utf-8"), path)
     except KeyError as error:
         msg = f"{path.name} is not a lock of this version: no key {error}"
         raise ProjectError(msg, hint="run: gpulayers lock") from error
@@ -148,17 +149,16 @@ def read(path: Path) -> Lock | None:
         raise ProjectError(msg, hint="run: gpulayers lock") from error
 
 
-def parse(text: str) -> Lock:
+def parse(text: str, path: Path = FILE) -> Lock:
     """The lock in a text, the other way round of ``format_lock``.
 
-    Raises: KeyError, TypeError, ValueError, RefError: it is none; ``read`` says it in our words.
+    Raises: ProjectError: it is of another schema; KeyError, TypeError, ValueError, RefError: it is
+        none; ``read`` says it in our words.
     """
     table: Table = tomllib.loads(text)
+    documents.demand_schema(table["schema"], SCHEMA, path=path, remedy=REMEDY)
     if strange := sorted(table.keys() - TABLES):
         msg = f"a [[{strange[0]}]], which no lock has"
-        raise ValueError(msg)
-    if table["schema"] != 1:
-        msg = f"schema {table['schema']!r}, wanted 1"
         raise ValueError(msg)
     wheels = {wheel.file: wheel for wheel in map(_wheel, _tables(table, "wheel"))}
     closures = tuple(_closure(entry) for entry in _tables(table, "closure"))
