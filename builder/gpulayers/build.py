@@ -11,7 +11,7 @@ from gpulayers.engine.buildx import Buildx, Outcome, Secret, StepFailure, Vertex
 from gpulayers.engine.registry import Manifest
 from gpulayers.inputs import Inputs
 from gpulayers.inputs.given import Given
-from gpulayers.plan.model import Image, Step
+from gpulayers.plan.model import IDENTITY, Image, Step
 from gpulayers.record import Failure, Layer
 from gpulayers.render import mounts
 from gpulayers.render.bake import COMPRESSION
@@ -19,7 +19,6 @@ from gpulayers.render.files import BAKE_FILE
 
 STAGE = re.compile(r"^\[(?:\S+ )?(?P<stage>[a-z0-9][a-z0-9.-]*)\s+\d+/\d+\]")
 PUSH_WORK = ("exporting to image", "pushing", "exporting manifest")
-IDENTITY = "identity"
 BASE_GONE = ("not found", "manifest unknown")
 TIMEOUT_S = 3 * 3600.0
 
@@ -131,7 +130,7 @@ def _class(said: StepFailure, step: str) -> tuple[str, str]:
 
 def layers(image: Image, manifest: Manifest) -> tuple[Layer, ...]:
     """The layers of a built image with the steps that made them, lowest first."""
-    names = [step.name for step in image.steps] + [IDENTITY]
+    names = list(image.layer_names)
     of_base = len(manifest.layers) - len(names)
     steps = ["base"] * of_base + names
     return tuple(

@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from gpulayers import catalog, inspection
-from gpulayers.build import IDENTITY
 from gpulayers.cli import loaded as project_files
 from gpulayers.cli.handy import image_options
 from gpulayers.cli.loaded import Where
@@ -96,7 +95,7 @@ def _steps(named: Named, subject: Subject, place: Where) -> tuple[str, ...]:
     except GpulayersError:
         return ()
     image = next((image for image in plan.images if image.key == key), None)
-    names = [*(step.name for step in image.steps), IDENTITY] if image is not None else []
+    names = image.layer_names if image is not None else ()
     of_base = len(subject.layers) - len(names)
     return (*["base"] * of_base, *names) if names and of_base > 0 else ()
 

@@ -62,7 +62,8 @@ class Container:
     """A container to start in the background, cut off from the network, without privileges.
 
     Shape: ``tmpfs`` are folders that are writable; each keeps the mode that the image gave it.
-    ``gpu`` are the options that ask for GPUs, or empty.
+    ``gpu`` are the options that ask for GPUs, or empty. ``entrypoint`` is a program in the place of
+    the image's own, with ``command`` as its words; "" leaves the image's.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Container:
     tmpfs: tuple[str, ...]
     gpu: tuple[str, ...]
     command: tuple[str, ...]
+    entrypoint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,12 +154,13 @@ def start_arguments(container: Container) -> tuple[str, ...]:
     return (
         *("--detach", f"--name={container.name}", "--pull=never"),
         *(f"--platform={container.platform.format()}", f"--user={container.user}"),
-        *("--network=none", "--read-only", "--cap-drop=ALL"),
+        *("--network=none", "--read-only", "--cap-drop=ALL", "--no-healthcheck"),
         *("--security-opt=no-new-privileges", f"--label={LABEL}={container.image.digest}"),
         f"--label={OWNER}={statelock.owner()}",
         *tmpfs,
         *env,
         *container.gpu,
+        *((f"--entrypoint={container.entrypoint}",) if container.entrypoint else ()),
         container.image.format(),
         *container.command,
     )

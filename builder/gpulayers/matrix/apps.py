@@ -76,6 +76,9 @@ def _extensions(table: Table, root: Path) -> tuple[Path, ...]:
             table.report.add(key, wanted=wanted, found=f"{quoted(text)}, which is none")
         elif not any((path / name).is_file() for name in _PROJECT_FILES):
             table.report.add(key, wanted=wanted, found=f"{quoted(text)} without one")
+        elif path.name in {other.name for other in found}:
+            wanted = "folders with names of their own"
+            table.report.add(key, wanted=wanted, found=f"{quoted(path.name)} a second time")
         else:
             found.append(path)
     return tuple(found)

@@ -1,16 +1,17 @@
 """Making the plan: images with their steps, names, labels and keys."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from gpulayers.errors import ProjectError
 from gpulayers.layer import LayerDef, stack
 from gpulayers.lock import wanted
 from gpulayers.lock.wanted import TOOLS
+from gpulayers.matrix import apps as matrix_apps
 from gpulayers.matrix import tags
 from gpulayers.matrix.model import NO_MODEL, Cell
-from gpulayers.plan import keys, steps, weights
+from gpulayers.plan import apps, keys, steps, weights
 from gpulayers.plan.model import Config, Expected, Ground, Image, Plan, Step
 from gpulayers.refs import Platform
 
@@ -100,6 +101,7 @@ def _key(base: str, own: Sequence[Step], config: Config, expected: Expected) -> 
             "user": config.user,
             "entrypoint": config.entrypoint,
             "command": config.command,
+            **_more(config),
             "expected": [
                 expected.python,
                 expected.machine,
@@ -112,32 +114,46 @@ def _key(base: str, own: Sequence[Step], config: Config, expected: Expected) -> 
     )
 
 
+def _more(config: Config) -> Mapping[str, object]:
+    """What only images with an app say of themselves; the keys of others stay as they are."""
+    check = config.health_check
+    found = {
+        "ports": config.ports,
+        "workdir": config.workdir,
+        "health-check": asdict(check) if check is not None else {},
+    }
+    return {name: value for name, value in found.items() if value}
+
+
 def _with_label(config: Config, name: str, value: str) -> Config:
     return replace(config, labels=dict(sorted({**config.labels, name: value}.items())))
 
 
 def _layers(ground: Ground, cell: Cell) -> tuple[LayerDef, ...]:
     own = (ground.library.single("base"), *stack(ground.library, cell.framework.name))
-    return (*own, *((ground.library.single("model"),) if cell.model != NO_MODEL else ()))
+    model = (ground.library.single("model"),) if cell.model != NO_MODEL else ()
+    return (*own, *model, *apps.layers(ground, cell))
 
 
 def _config(
     ground: Ground, cell: Cell, platform: Platform, *, tag: str, wheels: Mapping[str, str]
 ) -> Config:
-    env: dict[str, str] = {}
+    env = dict.fromkeys(ground.lock.base(cell.os, platform).blanks, "")
     entrypoint: tuple[str, ...] = ()
     for layer in _layers(ground, cell):
         env.update(layer.env)
         entrypoint = layer.entrypoint or entrypoint
     env.update(weights.env(ground, cell.model))
     env.update(ground.matrix.images.env)
-    return Config(
+    plain = Config(
         env=env,
         labels=_labels(ground, cell, platform, tag=tag, wheels=wheels),
         user=ground.matrix.images.user,
         entrypoint=entrypoint,
         command=DEFAULT_COMMAND,
     )
+    app = matrix_apps.of(ground.matrix, cell)
+    return plain if app is None else apps.config(plain, app)
 
 
 def _labels(
@@ -171,6 +187,7 @@ def _wheels(ground: Ground, cell: Cell, platform: Platform) -> dict[str, str]:
         for of, under in names
         for wheel in ground.lock.closure(python, platform, of, under)
     }
+    found |= {wheel.name: wheel.version for wheel in apps.wheels(ground, cell, platform)}
     return dict(sorted(found.items()))
 
 
@@ -192,6 +209,7 @@ def _expected(ground: Ground, cell: Cell, platform: Platform) -> Expected:
 def _smoke(ground: Ground, cell: Cell) -> tuple[Path, ...]:
     found = [path for layer in _layers(ground, cell) for path in layer.smoke]
     model = ground.matrix.models.get(cell.model)
-    if model is not None and model.smoke is not None:
-        found += sorted(model.smoke.glob("*.py")) if model.smoke.is_dir() else [model.smoke]
+    for owner in (model, matrix_apps.of(ground.matrix, cell)):
+        if owner is not None and owner.smoke is not None:
+            found += sorted(owner.smoke.glob("*.py")) if owner.smoke.is_dir() else [owner.smoke]
     return tuple(found)

@@ -1,14 +1,18 @@
 """What will be built: unique steps with content keys, and images as ordered lists of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpulayers.layer import Library
 from gpulayers.lock.model import Lock, Package
-from gpulayers.matrix.model import Cell, Matrix
+from gpulayers.matrix.model import Cell, HealthCheck, Matrix
 from gpulayers.refs import Platform
 
+# The check of what is installed, whose mark is the highest layer, and Docker's own for a WORKDIR,
+# which is empty.
+IDENTITY = "identity"
+WORKDIR = "workdir"
 Value = str | int | bool | tuple[str, ...] | tuple[Package, ...]
 
 
@@ -36,13 +40,19 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What an image says of itself; ``user`` is ``UID:GID``."""
+    """What an image says of itself; ``user`` is ``UID:GID``.
+
+    Shape: ``ports`` are ``NUMBER/KIND``; ``workdir`` is "" where nothing is said.
+    """
 
     env: Mapping[str, str]
     labels: Mapping[str, str]
     user: str
     entrypoint: tuple[str, ...]
     command: tuple[str, ...]
+    ports: tuple[str, ...] = ()
+    workdir: str = ""
+    health_check: HealthCheck | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +96,12 @@ class Image:
     smoke: tuple[Path, ...]
 
     @property
+    def layer_names(self) -> tuple[str, ...]:
+        """What the layers above the base are called, lowest first: one a step, and the rest."""
+        own = (step.name for step in self.steps)
+        return (*own, *((WORKDIR,) if self.config.workdir else ()), IDENTITY)
+
+    @property
     def key12(self) -> str:
         """The start of the key, as tags show it."""
         return self.key[:12]
@@ -115,4 +131,7 @@ class Ground:
     library: Library
     lock: Lock
     root: str
+    trees: dict[tuple[Path, tuple[str, ...]], tuple[str, int]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
     models: Path = Path(".gpulayers/models")

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from gpulayers.layer import LayerDef, stack
 from gpulayers.lock import wanted
-from gpulayers.lock.model import Wheel
+from gpulayers.lock.apps import layer_name
+from gpulayers.lock.model import Package, Wheel
 from gpulayers.lock.wanted import TOOLS
+from gpulayers.matrix import apps as matrix_apps
 from gpulayers.matrix.model import NO_MODEL, Cell, FolderModel
-from gpulayers.plan import weights
+from gpulayers.plan import apps, weights
 from gpulayers.plan.keys import Draft, step
 from gpulayers.plan.model import Ground, Step
 from gpulayers.refs import Platform
@@ -73,11 +75,32 @@ def of_image(ground: Ground, cell: Cell, platform: Platform) -> tuple[Step, ...]
     if python is not None and cell.model != NO_MODEL:
         found += _model_steps(place, python)
         found += weights.steps(ground, cell.model, platform, below=below, python=python)
+    if python is not None:
+        found += _app_steps(place, below, python, tuple(found))
     return tuple(found)
 
 
+def _app_steps(place: Place, below: Step, python: Step, found: tuple[Step, ...]) -> Iterator[Step]:
+    floor = apps.Floor(
+        tools=below, python=python, lower=found, libraries=LIBRARIES[place.platform.machine]
+    )
+
+    def wheels(layer: LayerDef, own: Sequence[Wheel]) -> Iterator[Step]:
+        return _wheel_steps(place, layer, python, own)
+
+    return apps.steps(place.ground, place.cell, place.platform, floor, wheels)
+
+
+def _os_packages(place: Place) -> tuple[Package, ...]:
+    """Those of an app with packages of its own, which are all of its image, or the OS's."""
+    lock, os = place.ground.lock, place.cell.os
+    app = matrix_apps.of(place.ground.matrix, place.cell)
+    own = lock.package_set(layer_name(app), place.platform, os=os) if app is not None else ()
+    return own or lock.package_set("base", place.platform, os=os)
+
+
 def _os_step(place: Place, below: Step) -> Iterator[Step]:
-    packages = place.ground.lock.package_set("base", place.platform, os=place.cell.os)
+    packages = _os_packages(place)
     if packages:
         yield step(
             Draft(
@@ -134,12 +157,16 @@ def _alone(place: Place) -> frozenset[str]:
     # Beside one step a layer: the OS's packages, the model's wheels and files, and the mark of the
     # identity check.
     room = recipe.max_layers - len(layers) - 3 - weights.count(place.ground, place.cell.model)
+    room -= apps.count(place.ground, place.cell)
     big = [
         wheel
         for layer in layers
         for wheel in _layer_wheels(place, layer)
         if wheel.size_bytes >= recipe.big_wheel_mb * MB
     ]
+    limit = recipe.big_wheel_mb * MB
+    own = apps.wheels(place.ground, place.cell, place.platform)
+    big += [wheel for wheel in own if wheel.size_bytes >= limit]
     biggest = sorted(big, key=lambda wheel: (-wheel.size_bytes, wheel.file))[: max(0, room)]
     return frozenset(wheel.file for wheel in biggest)
 

@@ -18,6 +18,7 @@ from jinja2 import (
 
 from gpulayers.errors import ProjectError
 from gpulayers.layer import Library
+from gpulayers.matrix.model import HealthCheck
 from gpulayers.plan.keys import EPOCH
 from gpulayers.plan.model import Image, Step
 from gpulayers.render import mounts
@@ -113,10 +114,25 @@ def _final(image: Image) -> str:
     lines = ["FROM base AS final", *copies]
     lines += _pairs("ENV", config.env)
     lines += _pairs("LABEL", config.labels)
+    # Last of what makes a layer: the folder is there, so it is an empty one.
+    lines += [f"WORKDIR {config.workdir}"] if config.workdir else []
+    lines += [f"EXPOSE {' '.join(config.ports)}"] if config.ports else []
+    lines += _health(config.health_check) if config.health_check is not None else []
     lines += [f"USER {config.user}"]
     lines += [f"ENTRYPOINT {json.dumps(config.entrypoint)}"] if config.entrypoint else []
     lines += [f"CMD {json.dumps(config.command)}"]
     return "\n".join(lines)
+
+
+def _health(check: HealthCheck) -> Sequence[str]:
+    options = {
+        "interval": f"{check.interval_s}s",
+        "timeout": f"{check.timeout_s}s",
+        "start-period": f"{check.start_s}s",
+        "retries": str(check.retries),
+    }
+    words = " ".join(f"--{name}={value}" for name, value in options.items())
+    return [f"HEALTHCHECK {words} \\\n    CMD {json.dumps(check.command)}"]
 
 
 def _pairs(word: str, values: Mapping[str, str]) -> Sequence[str]:

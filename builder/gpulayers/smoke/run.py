@@ -37,6 +37,7 @@ TIMEOUT_S = 120.0
 CDI_KIND = "nvidia.com/gpu"
 # A client that is killed outright leaves its container behind; it then ends by itself.
 LIFETIMES = 3
+DASHES = "--"
 
 
 class Engine(Protocol):
@@ -135,6 +136,16 @@ def gpu_options(info: EngineInfo, kind: str) -> tuple[str, ...]:
     return tuple(f"--device={name}" for name in wanted) or ("--gpus=all",)
 
 
+def without_app(entrypoint: Sequence[str]) -> tuple[str, ...]:
+    """An entrypoint up to ``--``, where the program that it runs stands after it; else empty.
+
+    Shape: of ours, what is left is tini, which the scripts are to run under as the program does.
+    """
+    if DASHES not in entrypoint[:-1]:
+        return ()
+    return tuple(entrypoint[: entrypoint.index(DASHES) + 1])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ladder:
     engine: Engine
@@ -174,8 +185,10 @@ class _Ladder:
         return judge.outcome(judge.Run(level=level, scripts=scripts, state=state, seconds=spent))
 
     def container(self, name: str, level: Level) -> Container:
-        home = self.engine.image_config(self.subject.image).env.get("HOME", "/")
+        config = self.engine.image_config(self.subject.image)
+        home = config.env.get("HOME", "/")
         inputs = {"CELL": self.subject.cell, "WHEELS": self.subject.wheels}
+        front = without_app(config.entrypoint)
         lifetime_s = int(self.options.timeout_s * LIFETIMES)
         gpu = gpu_options(self.info, self.options.cdi_kind) if level is Level.GPU else ()
         return Container(
@@ -186,7 +199,8 @@ class _Ladder:
             env={f"GPULAYERS_{key}": json.dumps(dict(value)) for key, value in inputs.items()},
             tmpfs=tuple(sorted({"/tmp", home} - {"/"})),  # noqa: S108 - inside the container
             gpu=gpu,
-            command=("python", "-c", f"import time; time.sleep({lifetime_s})"),
+            entrypoint=front[0] if front else "",
+            command=(*front[1:], "python", "-c", f"import time; time.sleep({lifetime_s})"),
         )
 
     def scripts(
