@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpulayers import statelock
 from gpulayers.engine import process
 from gpulayers.engine.buildx import OWN_BUILDER
 from gpulayers.engine.docker import DockerEngine
@@ -41,6 +42,7 @@ def of_state(state: Path, digests: Collection[str], *, everything: bool) -> tupl
     """
     if everything:
         paths = sorted(state.iterdir()) if state.is_dir() else []
+        paths = [path for path in paths if path.name != statelock.FILE]  # which we hold
     else:
         paths = [*(state / name for name in CACHES), *_unknown_scans(state / SCANS, digests)]
     return tuple(
@@ -59,7 +61,7 @@ def _unknown_scans(scans: Path, digests: Collection[str]) -> list[Path]:
 def of_engine(engine: DockerEngine, repositories: Collection[str]) -> tuple[Piece, ...]:
     """The images that the engine holds of these repositories (``HOST/PATH``), by digest.
 
-    Units: sizes are unpacked, and count what images share once for each of them.
+    Units: bytes as the engine tells them, which count what images share once for each of them.
     """
     refs = (
         ImageRef.parse(f"{name}@{digest}")

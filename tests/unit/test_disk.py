@@ -78,7 +78,7 @@ def prune(project: Path, *words: str) -> Result:
 def left(project: Path) -> set[str]:
     state = project / ".gpulayers"
     names = {str(p.relative_to(state)) for p in state.rglob("*") if p.is_file()}
-    return {name for name in names if name != "trivy/lock"}
+    return {name for name in names if name not in {"lock", "trivy/lock"}}
 
 
 def test_caches_go_and_what_tells_of_images_stays(project: Path, docker: Docker) -> None:

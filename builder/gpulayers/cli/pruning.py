@@ -1,11 +1,12 @@
 """`gpulayers prune`: room on this machine."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
 
-from gpulayers import catalog, disk
+from gpulayers import catalog, disk, statelock
 from gpulayers.cli.options import where
 from gpulayers.cli.progress import megabytes
 from gpulayers.disk import Piece
@@ -45,6 +46,16 @@ def prune_command(
     """
     place = where(project, matrix, (), "")
     state = find(Path.cwd(), project=place.project, matrix=place.matrix).state
+    held = (
+        nullcontext()
+        if dry_run
+        else statelock.held(state, "prune", wait=True, say=lambda text: click.echo(text, err=True))
+    )
+    with held:
+        _prune(state, dry_run=dry_run, everything=everything, build_cache=build_cache)
+
+
+def _prune(state: Path, *, dry_run: bool, everything: bool, build_cache: bool) -> None:
     images = catalog.read(state).images
     engine = DockerEngine()
     pieces = disk.of_state(state, {image.digest for image in images}, everything=everything)
