@@ -22,6 +22,14 @@ SLIM = (
     "path-exclude=/usr/share/doc/*",
     "path-include=/usr/share/doc/*/copyright",
 )
+# What leads the loader and Python to other files than those that were installed; set to nothing,
+# they mean nothing.
+BLANKED = frozenset(
+    {
+        *("LD_AUDIT", "LD_LIBRARY_PATH", "LD_PRELOAD"),
+        *("PYTHONHOME", "PYTHONPATH", "PYTHONPLATLIBDIR", "PYTHONSTARTUP", "PYTHONUSERBASE"),
+    }
+)
 DOCKERFILE = 'FROM scratch\nADD base.tar /\nCMD ["bash"]\n'
 
 MACHINE = Path("/")
@@ -73,6 +81,7 @@ def resolve(
 
 def _try(os_name: str, source: str, platform: Platform, workshop: Workshop) -> LockedBase:
     suite = suite_of(source)
+    blanks: tuple[str, ...] = ()
     if suite:
         into = f"{workshop.root}/base:{os_name}"
         digest = bootstrap(
@@ -81,8 +90,10 @@ def _try(os_name: str, source: str, platform: Platform, workshop: Workshop) -> L
         repository = ""
     else:
         ref = ImageRef.parse(source)
-        digest = workshop.registry.manifest(ref, platform).digest
-        repository = ref.name
+        manifest = workshop.registry.manifest(ref, platform)
+        digest, repository = manifest.digest, ref.name
+        environment = workshop.registry.config(ref.with_digest(digest), manifest).env
+        blanks = tuple(sorted(BLANKED & environment.keys()))
     return LockedBase(
         os=os_name,
         platform=platform,
@@ -90,6 +101,7 @@ def _try(os_name: str, source: str, platform: Platform, workshop: Workshop) -> L
         repository=repository,
         digest=digest,
         suite=suite,
+        blanks=blanks,
     )
 
 

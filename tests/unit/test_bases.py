@@ -1,7 +1,7 @@
 """OS bases: the first source that answers, and all answers when none does."""
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -61,6 +61,22 @@ def test_a_base_of_a_registry_is_the_manifest_of_the_platform() -> None:
         suite="",
     )
     assert bench.said == [f"base debian12: {HELD} ({base.digest[:19]})"]
+
+
+def test_what_would_lead_programs_to_other_files_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = {
+        "PATH": "/bin",
+        "PYTHONPATH": "/srv",
+        "LD_LIBRARY_PATH": "",
+        "PIP_INDEX_URL": "x",
+    }
+    workshop = Bench(NO_DEBIAN).workshop()
+    read = workshop.registry.config
+    monkeypatch.setattr(
+        workshop.registry, "config", lambda *at: replace(read(*at), env=environment)
+    )
+    base = bases.resolve("debian12", [HELD], AMD64, workshop)
+    assert base.blanks == ("LD_LIBRARY_PATH", "PYTHONPATH")
 
 
 def test_a_source_that_does_not_answer_is_passed_over_and_named() -> None:

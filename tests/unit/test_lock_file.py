@@ -86,6 +86,7 @@ def test_any_text_in_a_lock_reads_back(
                 repository="",
                 digest=f"sha256:{hash_of('x')}",
                 suite="",
+                blanks=(version,),
             ),
         ),
         packages=(

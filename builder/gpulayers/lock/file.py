@@ -79,6 +79,7 @@ def _base_block(base: LockedBase) -> dict[str, object]:
         "repository": base.repository,
         "digest": base.digest,
         "suite": base.suite,
+        **({"blanks": list(base.blanks)} if base.blanks else {}),
     }
 
 
@@ -234,6 +235,7 @@ def _base(entry: Table) -> LockedBase:
         repository=_text(entry, "repository"),
         digest=_sha256(entry, "digest", prefix="sha256:"),
         suite=_text(entry, "suite"),
+        blanks=_strings(entry, "blanks") if "blanks" in entry else (),
     )
 
 

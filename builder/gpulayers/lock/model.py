@@ -14,7 +14,8 @@ class LockedBase:
     """An OS base: the platform's manifest by digest, and the source that gave it.
 
     Shape: ``repository`` is ``HOST/PATH`` for a base that is pulled, "" for one that we made and
-    keep below the project's own registry; ``suite`` is the Debian suite, "" where unknown.
+    keep below the project's own registry; ``suite`` is the Debian suite, "" where unknown;
+    ``blanks`` are sorted names of its environment that images of it set to nothing.
     """
 
     os: str
@@ -23,6 +24,7 @@ class LockedBase:
     repository: str
     digest: str
     suite: str
+    blanks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
