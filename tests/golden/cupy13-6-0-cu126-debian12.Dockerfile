@@ -1,10 +1,15 @@
 # Made by gpulayers from matrix.toml, matrix.lock.toml and layers/. Do not edit.
 # Build by hand: docker buildx bake --file docker-bake.json cupy13-6-0-cu126-debian12
 
-FROM tools-base AS tools
+# The base's files alone: what it says in its environment (indexes, folders of libraries, a user, a
+# shell) holds in no step.
+FROM scratch AS tools
+COPY --from=tools-base / /
+ENV NETRC=/run/netrc
 # python3-pip brings uv in, patchelf lets a copied Python find the libraries beside it.
 RUN --mount=type=secret,id=ca,required=false,target=/run/ca.crt \
-    --mount=type=secret,id=apt-tools,required=true,target=/etc/apt/sources.list.d/gpulayers.sources <<'STEP'
+    --mount=type=secret,id=apt-tools,required=true,target=/etc/apt/sources.list.d/gpulayers.sources \
+    --mount=type=secret,id=apt-auth,required=true,target=/etc/apt/auth.conf.d/gpulayers.conf <<'STEP'
 set -eu
 # Not at the CA bundle's own place: a package that is installed here writes that file.
 if [ -s /run/ca.crt ]; then options="-o Acquire::https::CAInfo=/run/ca.crt"; else options=; fi
@@ -14,15 +19,33 @@ rm -rf /var/lib/apt/lists/*
 STEP
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=pip-config,required=true,target=/etc/pip.conf \
+    --mount=type=secret,id=netrc,required=true,target=/run/netrc \
     pip install -q --no-deps --no-cache-dir --break-system-packages --root-user-action=ignore \
     --require-hashes -r /dev/stdin <<'REQUIREMENTS'
 uv==0.9.0 --hash=sha256:623afd77cf93478d1a8b0f22e26d14a9334c19b3e504bc86ce48f98a94051c89
 REQUIREMENTS
-# The same times, owners and modes on every machine make the same layer.
+# For a step that stands on a base, not on tools: its environment is forgotten, but for proxies.
+COPY <<'SCRIPT' /usr/local/bin/forget-environment
+for name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
+  case $name in
+    *_proxy | *_PROXY) ;;
+    *) unset "$name" ;;
+  esac
+done
+export HOME=/tmp PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+SCRIPT
+# The same times, owners and modes on every machine make the same layer. A secret that a step was
+# given must not have become a part of it.
 COPY --chmod=755 <<'SCRIPT' /usr/local/bin/finish
 #!/bin/sh
 set -eu
 mkdir -p /out
+for secret in /run/secrets/*; do
+  [ -f "$secret" ] || continue
+  [ -s "$secret" ] || { echo "finish: the secret ${secret##*/} is empty" >&2; exit 1; }
+  found=$(sed '/^.\{0,7\}$/d; /^-----/d' "$secret" | grep -rlF -f - /out || true)
+  [ -z "$found" ] || { echo "finish: the secret ${secret##*/} stands in" $found >&2; exit 1; }
+done
 if [ "${1:-}" != --keep-modes ]; then
   chown -hR 0:0 /out
   chmod -R u=rwX,go=rX /out
@@ -33,6 +56,7 @@ SCRIPT
 COPY --chmod=755 <<'SCRIPT' /usr/local/bin/fetch-packages
 #!/bin/sh
 set -eu
+. "${0%/*}/forget-environment"
 folder=$1
 mkdir -p "$folder"
 cd "$folder"
@@ -83,19 +107,25 @@ PYTHON
 /usr/local/bin/finish
 SCRIPT
 
-FROM base AS packages-debian12-f1e2bc8f-fetch
+FROM base AS packages-debian12-00baebd3-fetch
+USER 0:0
+SHELL ["/bin/sh", "-c"]
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=apt-debian12,required=true,target=/etc/apt/sources.list.d/gpulayers.sources \
+    --mount=type=secret,id=apt-auth,required=true,target=/etc/apt/auth.conf.d/gpulayers.conf \
     --mount=type=bind,from=tools,source=/usr/local/bin,target=/run/tools \
     /run/tools/fetch-packages /packages <<'PACKAGES'
 ca-certificates 1.0-debian12 d59dc9ed6a33d1d5c4d4ef448b17466821ae236fe420c98d0215f6ce249a25eb
 PACKAGES
 
 # dpkg's database is one file, so the packages of all layers stand in this one step.
-FROM base AS packages-debian12-f1e2bc8f
-RUN --mount=type=bind,from=packages-debian12-f1e2bc8f-fetch,source=/packages,target=/run/packages \
+FROM base AS packages-debian12-00baebd3
+USER 0:0
+SHELL ["/bin/sh", "-c"]
+RUN --mount=type=bind,from=packages-debian12-00baebd3-fetch,source=/packages,target=/run/packages \
     --mount=type=bind,from=tools,source=/usr/local/bin,target=/run/tools <<'STEP'
 set -eu
+. /run/tools/forget-environment
 touch /tmp/before
 DEBIAN_FRONTEND=noninteractive dpkg --install /run/packages/*.deb >/tmp/dpkg.log 2>&1 || { cat /tmp/dpkg.log >&2; exit 1; }
 mkdir /out
@@ -109,9 +139,10 @@ find / -xdev \( -path /out -o -path /tmp -o -path /run -o -path /proc -o -path /
 /run/tools/finish --keep-modes
 STEP
 
-FROM tools AS init-a5fd343c
+FROM tools AS init-3d7666bc
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
-    --mount=type=secret,id=apt-tools,required=true,target=/etc/apt/sources.list.d/gpulayers.sources <<'STEP'
+    --mount=type=secret,id=apt-tools,required=true,target=/etc/apt/sources.list.d/gpulayers.sources \
+    --mount=type=secret,id=apt-auth,required=true,target=/etc/apt/auth.conf.d/gpulayers.conf <<'STEP'
 set -eu
 fetch-packages /packages <<'PACKAGES'
 tini 1.0-init 77608a4992db6f4db89dc0fa3741ace62033f70f9c204f2d626bc16abf4e39c4
@@ -125,9 +156,10 @@ finish
 chmod 1777 /out/home/app /out/home/app/.cache
 STEP
 
-FROM tools AS python-3-11-880865a8
+FROM tools AS python-3-11-c3770196
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
-    --mount=type=secret,id=apt-tools,required=true,target=/etc/apt/sources.list.d/gpulayers.sources <<'STEP'
+    --mount=type=secret,id=apt-tools,required=true,target=/etc/apt/sources.list.d/gpulayers.sources \
+    --mount=type=secret,id=apt-auth,required=true,target=/etc/apt/auth.conf.d/gpulayers.conf <<'STEP'
 set -eu
 fetch-packages /packages <<'PACKAGES'
 libbz2-1.0 1.0-python a68d5cb037e6a391cd76f3cc9138a8170bd6a006c93bb8cad2f3266cdc3cf93d
@@ -179,12 +211,13 @@ printf 'home = /opt/python/bin\ninclude-system-site-packages = false\nversion = 
 finish
 STEP
 
-FROM tools AS python-3-11-880865a8-venv
-COPY --link --from=python-3-11-880865a8 /out/ /
+FROM tools AS python-3-11-c3770196-venv
+COPY --link --from=python-3-11-c3770196 /out/ /
 
-FROM python-3-11-880865a8-venv AS cuda-wheels-289c11bb
+FROM python-3-11-c3770196-venv AS cuda-wheels-97cb9e31
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=uv-config,required=true,target=/etc/uv/uv.toml \
+    --mount=type=secret,id=netrc,required=true,target=/run/netrc \
     install-wheels /usr/lib/x86_64-linux-gnu <<'WHEELS'
 cuda-toolkit==12.6 --hash=sha256:ec02dc72af9403883f55cb8d1a95bf74cebfe0448b02b8f45598f6bc67ab84e1
 nvidia-cudart-cu12==12.6.7 --hash=sha256:ec0d354b48e50ee43be8c18ccc2fbf46f1f54d4e5cef55e0ec4035509f05338a
@@ -192,43 +225,47 @@ nvidia-curand-cu12==12.6.7 --hash=sha256:39b675fc4a7aea6bc9ce334622005167d28d410
 nvidia-nvrtc-cu12==12.6.7 --hash=sha256:d7115fc17fd1e38a3ce825d9e0f6ceffa3808dce70ba16825ade439ff981f8f0
 WHEELS
 
-FROM python-3-11-880865a8-venv AS nvidia-cublas-cu12-12-6-7-8f61e140
+FROM python-3-11-c3770196-venv AS nvidia-cublas-cu12-12-6-7-9f1f0926
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=uv-config,required=true,target=/etc/uv/uv.toml \
+    --mount=type=secret,id=netrc,required=true,target=/run/netrc \
     install-wheels /usr/lib/x86_64-linux-gnu <<'WHEELS'
 nvidia-cublas-cu12==12.6.7 --hash=sha256:85b0c8bb31d88419ecc9980d8efeb90da3044f34ea75c2392c003541b928c34b
 WHEELS
 
-FROM python-3-11-880865a8-venv AS nvidia-cufft-cu12-12-6-7-4e3b933a
+FROM python-3-11-c3770196-venv AS nvidia-cufft-cu12-12-6-7-8650956b
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=uv-config,required=true,target=/etc/uv/uv.toml \
+    --mount=type=secret,id=netrc,required=true,target=/run/netrc \
     install-wheels /usr/lib/x86_64-linux-gnu <<'WHEELS'
 nvidia-cufft-cu12==12.6.7 --hash=sha256:b1a7db6f48ac0640b3442d296dd45382636b4a64f8eb6979f1d24d01415e9746
 WHEELS
 
-FROM python-3-11-880865a8-venv AS cupy-wheels-2decd249
+FROM python-3-11-c3770196-venv AS cupy-wheels-d3f6d307
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=uv-config,required=true,target=/etc/uv/uv.toml \
+    --mount=type=secret,id=netrc,required=true,target=/run/netrc \
     install-wheels /usr/lib/x86_64-linux-gnu <<'WHEELS'
 numpy==2.1.0 --hash=sha256:ef8965e15d9cd9685191c2911c6cfece350fec44a0fe78aa192fdc847d3bdaeb
 WHEELS
 
-FROM python-3-11-880865a8-venv AS cupy-cuda12x-13-6-0-ed40df3f
+FROM python-3-11-c3770196-venv AS cupy-cuda12x-13-6-0-2376236c
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=uv-config,required=true,target=/etc/uv/uv.toml \
+    --mount=type=secret,id=netrc,required=true,target=/run/netrc \
     install-wheels /usr/lib/x86_64-linux-gnu <<'WHEELS'
 cupy-cuda12x==13.6.0 --hash=sha256:df16c23ea528401a17df559529b9d85b4e0279a11a12a113889435ce9c2e8c17
 WHEELS
 
 FROM base AS final
-COPY --link --from=packages-debian12-f1e2bc8f /out/ /
-COPY --link --from=init-a5fd343c /out/ /
-COPY --link --from=python-3-11-880865a8 /out/ /
-COPY --link --from=cuda-wheels-289c11bb /out/ /
-COPY --link --from=nvidia-cublas-cu12-12-6-7-8f61e140 /out/ /
-COPY --link --from=nvidia-cufft-cu12-12-6-7-4e3b933a /out/ /
-COPY --link --from=cupy-wheels-2decd249 /out/ /
-COPY --link --from=cupy-cuda12x-13-6-0-ed40df3f /out/ /
+COPY --link --from=packages-debian12-00baebd3 /out/ /
+COPY --link --from=init-3d7666bc /out/ /
+COPY --link --from=python-3-11-c3770196 /out/ /
+COPY --link --from=cuda-wheels-97cb9e31 /out/ /
+COPY --link --from=nvidia-cublas-cu12-12-6-7-9f1f0926 /out/ /
+COPY --link --from=nvidia-cufft-cu12-12-6-7-8650956b /out/ /
+COPY --link --from=cupy-wheels-d3f6d307 /out/ /
+COPY --link --from=cupy-cuda12x-13-6-0-2376236c /out/ /
 ENV CUDA_CACHE_PATH="/home/app/.cache/nv" \
     CUPY_CACHE_DIR="/home/app/.cache/cupy" \
     HOME="/home/app" \
@@ -242,7 +279,7 @@ ENV CUDA_CACHE_PATH="/home/app/.cache/nv" \
 LABEL io.gpulayers.cuda="12.6" \
     io.gpulayers.framework.name="cupy" \
     io.gpulayers.framework.version="13.6.0" \
-    io.gpulayers.key="208ed2a1980b7076c99362f61f9f018e4d5820f9667c9e04ca998eaf44c15655" \
+    io.gpulayers.key="759c5e698de45a2728b2cf9411d2d12858c88193384535b9055c26c25c94b792" \
     io.gpulayers.model="none" \
     io.gpulayers.os="debian12" \
     io.gpulayers.python="3.11" \

@@ -1,10 +1,15 @@
 # Made by gpulayers from matrix.toml, matrix.lock.toml and layers/. Do not edit.
 # Build by hand: docker buildx bake --file docker-bake.json onnxruntime-gpu1-23-2-cu128-debian13-digits
 
-FROM tools-base AS tools
+# The base's files alone: what it says in its environment (indexes, folders of libraries, a user, a
+# shell) holds in no step.
+FROM scratch AS tools
+COPY --from=tools-base / /
+ENV NETRC=/run/netrc
 # python3-pip brings uv in, patchelf lets a copied Python find the libraries beside it.
 RUN --mount=type=secret,id=ca,required=false,target=/run/ca.crt \
-    --mount=type=secret,id=apt-tools,required=true,target=/etc/apt/sources.list.d/gpulayers.sources <<'STEP'
+    --mount=type=secret,id=apt-tools,required=true,target=/etc/apt/sources.list.d/gpulayers.sources \
+    --mount=type=secret,id=apt-auth,required=true,target=/etc/apt/auth.conf.d/gpulayers.conf <<'STEP'
 set -eu
 # Not at the CA bundle's own place: a package that is installed here writes that file.
 if [ -s /run/ca.crt ]; then options="-o Acquire::https::CAInfo=/run/ca.crt"; else options=; fi
@@ -14,15 +19,33 @@ rm -rf /var/lib/apt/lists/*
 STEP
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=pip-config,required=true,target=/etc/pip.conf \
+    --mount=type=secret,id=netrc,required=true,target=/run/netrc \
     pip install -q --no-deps --no-cache-dir --break-system-packages --root-user-action=ignore \
     --require-hashes -r /dev/stdin <<'REQUIREMENTS'
 uv==0.9.0 --hash=sha256:623afd77cf93478d1a8b0f22e26d14a9334c19b3e504bc86ce48f98a94051c89
 REQUIREMENTS
-# The same times, owners and modes on every machine make the same layer.
+# For a step that stands on a base, not on tools: its environment is forgotten, but for proxies.
+COPY <<'SCRIPT' /usr/local/bin/forget-environment
+for name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
+  case $name in
+    *_proxy | *_PROXY) ;;
+    *) unset "$name" ;;
+  esac
+done
+export HOME=/tmp PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+SCRIPT
+# The same times, owners and modes on every machine make the same layer. A secret that a step was
+# given must not have become a part of it.
 COPY --chmod=755 <<'SCRIPT' /usr/local/bin/finish
 #!/bin/sh
 set -eu
 mkdir -p /out
+for secret in /run/secrets/*; do
+  [ -f "$secret" ] || continue
+  [ -s "$secret" ] || { echo "finish: the secret ${secret##*/} is empty" >&2; exit 1; }
+  found=$(sed '/^.\{0,7\}$/d; /^-----/d' "$secret" | grep -rlF -f - /out || true)
+  [ -z "$found" ] || { echo "finish: the secret ${secret##*/} stands in" $found >&2; exit 1; }
+done
 if [ "${1:-}" != --keep-modes ]; then
   chown -hR 0:0 /out
   chmod -R u=rwX,go=rX /out
@@ -33,6 +56,7 @@ SCRIPT
 COPY --chmod=755 <<'SCRIPT' /usr/local/bin/fetch-packages
 #!/bin/sh
 set -eu
+. "${0%/*}/forget-environment"
 folder=$1
 mkdir -p "$folder"
 cd "$folder"
@@ -83,19 +107,25 @@ PYTHON
 /usr/local/bin/finish
 SCRIPT
 
-FROM base AS packages-debian13-2b60c6d4-fetch
+FROM base AS packages-debian13-bebc4923-fetch
+USER 0:0
+SHELL ["/bin/sh", "-c"]
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=apt-debian13,required=true,target=/etc/apt/sources.list.d/gpulayers.sources \
+    --mount=type=secret,id=apt-auth,required=true,target=/etc/apt/auth.conf.d/gpulayers.conf \
     --mount=type=bind,from=tools,source=/usr/local/bin,target=/run/tools \
     /run/tools/fetch-packages /packages <<'PACKAGES'
 ca-certificates 1.0-debian13 fabbb2ebb90d769eb5bc65a69a5d1d9ce80a4bd7387625997c7315ffc30a0cb5
 PACKAGES
 
 # dpkg's database is one file, so the packages of all layers stand in this one step.
-FROM base AS packages-debian13-2b60c6d4
-RUN --mount=type=bind,from=packages-debian13-2b60c6d4-fetch,source=/packages,target=/run/packages \
+FROM base AS packages-debian13-bebc4923
+USER 0:0
+SHELL ["/bin/sh", "-c"]
+RUN --mount=type=bind,from=packages-debian13-bebc4923-fetch,source=/packages,target=/run/packages \
     --mount=type=bind,from=tools,source=/usr/local/bin,target=/run/tools <<'STEP'
 set -eu
+. /run/tools/forget-environment
 touch /tmp/before
 DEBIAN_FRONTEND=noninteractive dpkg --install /run/packages/*.deb >/tmp/dpkg.log 2>&1 || { cat /tmp/dpkg.log >&2; exit 1; }
 mkdir /out
@@ -109,9 +139,10 @@ find / -xdev \( -path /out -o -path /tmp -o -path /run -o -path /proc -o -path /
 /run/tools/finish --keep-modes
 STEP
 
-FROM tools AS init-a5fd343c
+FROM tools AS init-3d7666bc
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
-    --mount=type=secret,id=apt-tools,required=true,target=/etc/apt/sources.list.d/gpulayers.sources <<'STEP'
+    --mount=type=secret,id=apt-tools,required=true,target=/etc/apt/sources.list.d/gpulayers.sources \
+    --mount=type=secret,id=apt-auth,required=true,target=/etc/apt/auth.conf.d/gpulayers.conf <<'STEP'
 set -eu
 fetch-packages /packages <<'PACKAGES'
 tini 1.0-init 77608a4992db6f4db89dc0fa3741ace62033f70f9c204f2d626bc16abf4e39c4
@@ -125,9 +156,10 @@ finish
 chmod 1777 /out/home/app /out/home/app/.cache
 STEP
 
-FROM tools AS python-3-11-880865a8
+FROM tools AS python-3-11-c3770196
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
-    --mount=type=secret,id=apt-tools,required=true,target=/etc/apt/sources.list.d/gpulayers.sources <<'STEP'
+    --mount=type=secret,id=apt-tools,required=true,target=/etc/apt/sources.list.d/gpulayers.sources \
+    --mount=type=secret,id=apt-auth,required=true,target=/etc/apt/auth.conf.d/gpulayers.conf <<'STEP'
 set -eu
 fetch-packages /packages <<'PACKAGES'
 libbz2-1.0 1.0-python a68d5cb037e6a391cd76f3cc9138a8170bd6a006c93bb8cad2f3266cdc3cf93d
@@ -179,12 +211,13 @@ printf 'home = /opt/python/bin\ninclude-system-site-packages = false\nversion = 
 finish
 STEP
 
-FROM tools AS python-3-11-880865a8-venv
-COPY --link --from=python-3-11-880865a8 /out/ /
+FROM tools AS python-3-11-c3770196-venv
+COPY --link --from=python-3-11-c3770196 /out/ /
 
-FROM python-3-11-880865a8-venv AS cuda-wheels-bb855376
+FROM python-3-11-c3770196-venv AS cuda-wheels-038970c8
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=uv-config,required=true,target=/etc/uv/uv.toml \
+    --mount=type=secret,id=netrc,required=true,target=/run/netrc \
     install-wheels /usr/lib/x86_64-linux-gnu <<'WHEELS'
 cuda-toolkit==12.8 --hash=sha256:a66bee6371de744f3a42daccef851be001e2af561af3b3affe3425bd3793d0f7
 nvidia-cudart-cu12==12.8.7 --hash=sha256:e6a4efe171dda4f744cea4214875cb2eadc98ffd7037647ccf48112783e567a6
@@ -192,42 +225,47 @@ nvidia-curand-cu12==12.8.7 --hash=sha256:95f68a594411feb20cdc5f4a99c817ee278862f
 nvidia-nvrtc-cu12==12.8.7 --hash=sha256:d2b20c656369aa7fbef23d3ba279dfb186db1222a8307fbae9e25580bc93ea0b
 WHEELS
 
-FROM python-3-11-880865a8-venv AS nvidia-cublas-cu12-12-8-7-944e92d3
+FROM python-3-11-c3770196-venv AS nvidia-cublas-cu12-12-8-7-0c99135b
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=uv-config,required=true,target=/etc/uv/uv.toml \
+    --mount=type=secret,id=netrc,required=true,target=/run/netrc \
     install-wheels /usr/lib/x86_64-linux-gnu <<'WHEELS'
 nvidia-cublas-cu12==12.8.7 --hash=sha256:25ff52a381a46f83be74e1dcd63ee26ec05de970f72a44653131f254889a67e4
 WHEELS
 
-FROM python-3-11-880865a8-venv AS nvidia-cufft-cu12-12-8-7-130518de
+FROM python-3-11-c3770196-venv AS nvidia-cufft-cu12-12-8-7-eb49c516
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=uv-config,required=true,target=/etc/uv/uv.toml \
+    --mount=type=secret,id=netrc,required=true,target=/run/netrc \
     install-wheels /usr/lib/x86_64-linux-gnu <<'WHEELS'
 nvidia-cufft-cu12==12.8.7 --hash=sha256:2cd6e3298e1e871c2be79d52142dd90214f1d6cdb6297afb9a0504edfb4c15f5
 WHEELS
 
-FROM python-3-11-880865a8-venv AS onnxruntime-gpu-wheels-2decd249
+FROM python-3-11-c3770196-venv AS onnxruntime-gpu-wheels-d3f6d307
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=uv-config,required=true,target=/etc/uv/uv.toml \
+    --mount=type=secret,id=netrc,required=true,target=/run/netrc \
     install-wheels /usr/lib/x86_64-linux-gnu <<'WHEELS'
 numpy==2.1.0 --hash=sha256:ef8965e15d9cd9685191c2911c6cfece350fec44a0fe78aa192fdc847d3bdaeb
 WHEELS
 
-FROM python-3-11-880865a8-venv AS nvidia-cudnn-cu12-9-10-0-f9509695
+FROM python-3-11-c3770196-venv AS nvidia-cudnn-cu12-9-10-0-4305d8b1
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=uv-config,required=true,target=/etc/uv/uv.toml \
+    --mount=type=secret,id=netrc,required=true,target=/run/netrc \
     install-wheels /usr/lib/x86_64-linux-gnu <<'WHEELS'
 nvidia-cudnn-cu12==9.10.0 --hash=sha256:9c8a5176414d911f3dcafea583cbc59266db340eaff991bc595ad62dd05caa12
 WHEELS
 
-FROM python-3-11-880865a8-venv AS onnxruntime-gpu-1-23-2-4af7ec43
+FROM python-3-11-c3770196-venv AS onnxruntime-gpu-1-23-2-78e492e3
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=uv-config,required=true,target=/etc/uv/uv.toml \
+    --mount=type=secret,id=netrc,required=true,target=/run/netrc \
     install-wheels /usr/lib/x86_64-linux-gnu <<'WHEELS'
 onnxruntime-gpu==1.23.2 --hash=sha256:64850c27ac0c0ea14db72819ab4b87a56aecc3f4bffe2039104549b2e6e3ef79
 WHEELS
 
-FROM python-3-11-880865a8-venv AS model-digits-f8ed13f9
+FROM python-3-11-c3770196-venv AS model-digits-8b058a24
 RUN --mount=type=bind,from=model-digits,target=/run/model <<'STEP'
 set -eu
 mkdir -p /out/opt/models/digits
@@ -238,16 +276,16 @@ finish
 STEP
 
 FROM base AS final
-COPY --link --from=packages-debian13-2b60c6d4 /out/ /
-COPY --link --from=init-a5fd343c /out/ /
-COPY --link --from=python-3-11-880865a8 /out/ /
-COPY --link --from=cuda-wheels-bb855376 /out/ /
-COPY --link --from=nvidia-cublas-cu12-12-8-7-944e92d3 /out/ /
-COPY --link --from=nvidia-cufft-cu12-12-8-7-130518de /out/ /
-COPY --link --from=onnxruntime-gpu-wheels-2decd249 /out/ /
-COPY --link --from=nvidia-cudnn-cu12-9-10-0-f9509695 /out/ /
-COPY --link --from=onnxruntime-gpu-1-23-2-4af7ec43 /out/ /
-COPY --link --from=model-digits-f8ed13f9 /out/ /
+COPY --link --from=packages-debian13-bebc4923 /out/ /
+COPY --link --from=init-3d7666bc /out/ /
+COPY --link --from=python-3-11-c3770196 /out/ /
+COPY --link --from=cuda-wheels-038970c8 /out/ /
+COPY --link --from=nvidia-cublas-cu12-12-8-7-0c99135b /out/ /
+COPY --link --from=nvidia-cufft-cu12-12-8-7-eb49c516 /out/ /
+COPY --link --from=onnxruntime-gpu-wheels-d3f6d307 /out/ /
+COPY --link --from=nvidia-cudnn-cu12-9-10-0-4305d8b1 /out/ /
+COPY --link --from=onnxruntime-gpu-1-23-2-78e492e3 /out/ /
+COPY --link --from=model-digits-8b058a24 /out/ /
 ENV CUDA_CACHE_PATH="/home/app/.cache/nv" \
     HOME="/home/app" \
     NVIDIA_DRIVER_CAPABILITIES="compute,utility" \
@@ -260,7 +298,7 @@ ENV CUDA_CACHE_PATH="/home/app/.cache/nv" \
 LABEL io.gpulayers.cuda="12.8" \
     io.gpulayers.framework.name="onnxruntime-gpu" \
     io.gpulayers.framework.version="1.23.2" \
-    io.gpulayers.key="7fb96eec062f04920b9f1d1463b35b4975544e2d01249b510dfae67e78af4adb" \
+    io.gpulayers.key="539c991d06a8764571dadf8983f639c2ceed4a6870a474b697be66e97f867486" \
     io.gpulayers.model="digits" \
     io.gpulayers.os="debian13" \
     io.gpulayers.python="3.11" \
