@@ -33,6 +33,8 @@ UNREACHABLE = (
     "returned a 403",
     "network was disabled",
 )
+# No Python of that version is needed, as nothing is built: uv would fetch one, or try for long.
+ENVIRONMENT = {"UV_SYSTEM_CERTS": "1", "UV_PYTHON_DOWNLOADS": "never"}
 NO_SOLUTION = 1  # uv's exit status; anything else is about uv itself
 # Best first when tags are equal: the build number, then the name, so that order never decides.
 Rank = tuple[int, tuple[int, str], str]
@@ -65,7 +67,7 @@ def resolve(question: Question, *, config: Path, index: str) -> tuple[Wheel, ...
     with tempfile.TemporaryDirectory(prefix="gpulayers-") as name:
         folder = Path(name)
         argv = _argv(question, folder, config)
-        done = process.run(argv, cwd=folder, timeout_s=600, env={"UV_SYSTEM_CERTS": "1"})
+        done = process.run(argv, cwd=folder, timeout_s=600, env=ENVIRONMENT)
         if not done.ok:
             raise refusal(question, done.code, done.tail(25))
         answer = (folder / "pylock.toml").read_text(encoding="utf-8")
