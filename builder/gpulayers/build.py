@@ -2,13 +2,24 @@
 
 import re
 import shlex
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpulayers import logs
-from gpulayers.engine.buildx import Buildx, Outcome, Secret, StepFailure, Vertex
-from gpulayers.engine.registry import Manifest
+from gpulayers.classes import KINDS
+from gpulayers.engine.buildx import (
+    Buildx,
+    OnTransfer,
+    OnVertex,
+    Outcome,
+    Secret,
+    StepFailure,
+)
+from gpulayers.engine.registry import Manifest, RegistryError, Trouble
+from gpulayers.errors import GpulayersError, ToolError
+from gpulayers.failure import classify
 from gpulayers.inputs import Inputs
 from gpulayers.inputs.given import Given
 from gpulayers.plan.model import IDENTITY, Image, Step
@@ -19,7 +30,18 @@ from gpulayers.render.files import BAKE_FILE
 
 STAGE = re.compile(r"^\[(?:\S+ )?(?P<stage>[a-z0-9][a-z0-9.-]*)\s+\d+/\d+\]")
 PUSH_WORK = ("exporting to image", "pushing", "exporting manifest")
-BASE_GONE = ("not found", "manifest unknown")
+CLIENT = "the builder"
+# BuildKit itself has tried a broken push for some 5 s by then.
+PAUSES_S = (2.0,)
+FULL_BYTES = 64 * 10**6
+OF_REGISTRY = {
+    Trouble.UNREACHABLE: "registry-unreachable",
+    Trouble.SERVER: "registry-unreachable",
+    Trouble.RATE_LIMIT: "rate-limit",
+    Trouble.AUTH_DENIED: "auth-denied",
+    Trouble.PUSH_PERMISSION: "auth-denied",
+    Trouble.TOO_BIG: "layer-too-big",
+}
 TIMEOUT_S = 3 * 3600.0
 
 
@@ -28,7 +50,8 @@ class Builder:
     """What images are built with.
 
     Shape: ``rendered`` is the folder of the bake file; ``logs`` that of the kept logs, or None;
-    ``given`` are the secrets that the layers ask for.
+    ``given`` are the secrets that the layers ask for; ``disk`` is where the engine keeps its data,
+    None where that is not on this machine.
     """
 
     buildx: Buildx
@@ -39,12 +62,18 @@ class Builder:
     inputs: Inputs
     logs: Path | None = None
     given: tuple[Given, ...] = ()
+    disk: Path | None = None
 
     def staging(self, image: Image) -> str:
         """Where an image waits for its gates."""
         return f"{self.root}/{self.name}:staging-{image.key12}"
 
-    def build(self, image: Image, on_vertex: Callable[[Vertex], None] | None = None) -> Outcome:
+    def build(
+        self,
+        image: Image,
+        on_vertex: OnVertex | None = None,
+        on_transfer: OnTransfer | None = None,
+    ) -> Outcome:
         """Build and push to the staging reference; nothing is pushed when the identity is wrong."""
         output = f"type=image,name={self.staging(image)},push=true,unpack=false,store=false"
         settings = [f"output={output},{COMPRESSION}"]
@@ -59,6 +88,7 @@ class Builder:
                 variables={**self._variables(self.inputs.folder), **self.inputs.proxies},
                 timeout_s=TIMEOUT_S,
                 on_vertex=on_vertex,
+                on_transfer=on_transfer,
                 events=log.events,
             )
             failure = outcome.failure
@@ -95,37 +125,86 @@ def stage_of(vertex: str) -> str:
     return match["stage"] if match is not None else ""
 
 
-def failed_step(image: Image, failure: StepFailure, tools: Step) -> str:
-    """The name of the step that failed, or the builder's own words where it was none of ours."""
+def broken_step(image: Image, failure: StepFailure, tools: Step) -> Step | None:
+    """The step that failed; None where it was none of a layer's."""
     stage = stage_of(failure.step)
     for step in (*image.steps, tools):
         if stage == step.stage or stage.startswith(f"{step.stage}-"):
-            return step.name
-    return stage or failure.step
+            return step
+    return None
 
 
-def failure(image: Image, said: StepFailure, *, tools: Step, repeat: str) -> Failure:
-    """Why the build failed, by class: identity, push, base, time-out, or a step."""
-    step = failed_step(image, said, tools)
-    blocks, cls = _class(said, step)
+def failed_step(image: Image, failure: StepFailure, tools: Step) -> str:
+    """The name of the step that failed, or the builder's own words where it was none of ours."""
+    step = broken_step(image, failure, tools)
+    return step.name if step is not None else stage_of(failure.step) or failure.step
+
+
+def failure(image: Image, said: StepFailure, *, cls: str, tools: Step, repeat: str) -> Failure:
+    """Why the build failed, by class."""
+    kind = KINDS[cls]
+    place = failed_step(image, said, tools)
     return Failure(
-        blocks=blocks, cls=cls, step=step, exit=said.exit, stderr_tail=said.lines, repeat=repeat
+        blocks=kind.word,
+        cls=cls,
+        step="push" if kind.word == "push" and place.startswith(PUSH_WORK) else place or CLIENT,
+        exit=said.exit,
+        stderr_tail=said.lines,
+        repeat=repeat,
     )
 
 
-def _class(said: StepFailure, step: str) -> tuple[str, str]:
-    text = "\n".join(said.lines)
-    if step == IDENTITY:
-        return "identity", "identity-mismatch"
-    if said.step.startswith(PUSH_WORK):
-        return "push", "push-failed"
-    if said.step.startswith("[context") and any(word in text for word in BASE_GONE):
-        return "push", "base-gone"
-    if "no space left on device" in text:
-        return "build", "disk-full"
-    if said.step == "(time-out)":
-        return "build", "build-timeout"
-    return "build", "build-step-failed"
+def class_of(image: Image, said: StepFailure, *, tools: Step, disk: Path | None) -> str:
+    """The class of a failed build; the identity check is a step like others, and one of its own."""
+    cls = classify(said, disk_is_full=is_full(disk))
+    is_identity = failed_step(image, said, tools) == IDENTITY
+    return "identity-mismatch" if is_identity and cls == "build-step-failed" else cls
+
+
+def trouble(error: GpulayersError, repeat: str) -> Failure:
+    """Why an image that the builder had no trouble with was not gated, or not given its tags."""
+    cls = "push-failed"
+    if isinstance(error, RegistryError):
+        cls = OF_REGISTRY.get(error.trouble, cls)
+    elif isinstance(error, ToolError):
+        cls = "engine-lost"
+    return Failure(
+        blocks=KINDS[cls].word,
+        cls=cls,
+        step="push" if KINDS[cls].word == "push" else "engine",
+        exit=0,
+        stderr_tail=tuple(str(error).splitlines()) or (type(error).__name__,),
+        repeat=repeat,
+    )
+
+
+def is_full(disk: Path | None) -> bool:
+    """Whether nothing more can be written there; False where that is not on this machine."""
+    if disk is None or not disk.is_dir():
+        return False
+    return shutil.disk_usage(disk).free < FULL_BYTES
+
+
+def with_patience(
+    build: Callable[[], Outcome],
+    judge: Callable[[StepFailure], str],
+    again: Callable[[str, float], bool],
+) -> tuple[Outcome, str]:
+    """Build, once more where the failure may pass by itself; the outcome and its class.
+
+    Shape: ``again`` hears the class and how long to wait, waits, and says whether to go on. A
+    step that failed is never tried again, nor is a layer that was too big.
+    """
+    outcome, cls = _judged(build(), judge)
+    for pause_s in PAUSES_S:
+        if not cls or not KINDS[cls].may_pass or not again(cls, pause_s):
+            break
+        outcome, cls = _judged(build(), judge)
+    return outcome, cls
+
+
+def _judged(outcome: Outcome, judge: Callable[[StepFailure], str]) -> tuple[Outcome, str]:
+    return outcome, judge(outcome.failure) if outcome.failure is not None else ""
 
 
 def layers(image: Image, manifest: Manifest) -> tuple[Layer, ...]:

@@ -1,4 +1,8 @@
-"""Every class of failure by name: the one list, each with its exit code and what to do about it."""
+"""Every class of failure by name: the one list, each with its exit code and what to do about it.
+
+Beside these, a smoke test that did not pass has a class of ``smoke.classes`` (exit code 8), and a
+scan that could not be made one that begins with ``scan-`` (exit code 14).
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -157,6 +161,12 @@ _KINDS = (
         remedy="raise its limit, or set `[budget] layer-mb` and make the layer smaller",
     ),
     Kind(
+        name="model-not-fetched",
+        word="push",
+        cause="a model's files could not be had, or are not those that the lock names",
+        remedy="run the same command again: what was fetched is kept",
+    ),
+    Kind(
         name="push-failed",
         word="push",
         cause="a push was begun and broke off, or a tag could not be moved",
@@ -165,3 +175,9 @@ _KINDS = (
     ),
 )
 KINDS: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in _KINDS})
+
+
+def word_of(cls: str, gate: str) -> str:
+    """The word that a gate's failure counts as: that of its class, else the gate's own."""
+    kind = KINDS.get(cls)
+    return kind.word if kind is not None else gate

@@ -58,10 +58,11 @@ def demand_schema(found: object, known: int, *, path: Path, remedy: str) -> None
 
     Raises: ProjectError: it is newer, older or none; says what to do.
     """
-    if found == known and isinstance(found, int) and not isinstance(found, bool):
+    number = found if isinstance(found, int) and not isinstance(found, bool) else 0
+    if number == known:
         return
-    if isinstance(found, int) and not isinstance(found, bool) and found > known:
-        msg = f"{path}: wanted schema {known}, found schema {found}, of a newer gpulayers"
+    if number > known:
+        msg = f"{path}: wanted schema {known}, found schema {number}, of a newer gpulayers"
         raise ProjectError(msg, hint=f"update gpulayers; or {remedy}")
     shown = "none" if found is None else repr(found)
     msg = f"{path}: wanted schema {known}, found {shown}"

@@ -5,9 +5,8 @@ A step's own words count for nothing here: it may print what it likes about netw
 
 import re
 
-from gpulayers.engine.progress import StepFailure
+from gpulayers.engine.progress import TIMED_OUT, StepFailure
 
-TIMED_OUT = "(time-out)"
 # With several targets each name gets the target's in front.
 _EXPORT = re.compile(r"(\[[^]]*\] )?(exporting to |exporting manifest|pushing )")
 _RESOLVE = re.compile(

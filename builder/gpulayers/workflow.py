@@ -3,17 +3,18 @@
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
-from gpulayers import build, gates, promotion, publish
+from gpulayers import build, classes, gates, promotion, publish
 from gpulayers.build import Builder
 from gpulayers.engine import process
-from gpulayers.engine.buildx import Outcome, Vertex
+from gpulayers.engine.buildx import Outcome, StepFailure, Transfer, Vertex
 from gpulayers.engine.registry import Manifest, Registry
-from gpulayers.errors import GpulayersError
+from gpulayers.errors import GpulayersError, ProjectError
 from gpulayers.gates import Gatekeeper
 from gpulayers.history import History
 from gpulayers.plan.model import Image, Plan
@@ -31,6 +32,10 @@ from gpulayers.record import (
 from gpulayers.refs import ImageRef
 
 IDENTITY_BEFORE = "checked inside the build that made it"
+STOPPED = "the run was stopped"
+# After an interrupt, for programs to end and containers to be removed.
+STOP_S = 6.0
+TAIL_LINES = 40
 
 
 class Listener(Protocol):
@@ -41,6 +46,12 @@ class Listener(Protocol):
 
     def work(self, image: Image, vertex: Vertex) -> None:
         """A piece of the build of an image started, ended, or was found in the cache."""
+
+    def transfer(self, image: Image, transfer: Transfer) -> None:
+        """Bytes for the build of an image came."""
+
+    def sent(self, image: Image, size_bytes: int) -> None:
+        """The registry has layers of an image that it did not have before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +85,7 @@ class Run:
     wish: Wish
     engine: Mapping[str, str]
     missing: Mapping[str, str] = field(default_factory=dict)
-    _failed_steps: set[str] = field(default_factory=set)
+    _failed_stages: set[str] = field(default_factory=set)
     _stop: threading.Event = field(default_factory=threading.Event)
     _known_blobs: set[str] = field(default_factory=set)
     _new_bytes: dict[str, int] = field(default_factory=dict)
@@ -129,27 +140,39 @@ class Run:
         return ImageRef.parse(f"{self.builder.root}/{self.builder.name}:{tag}")
 
     def _all(self, there: Mapping[str, tuple[str, bool]]) -> tuple[tuple[ImageRecord, ...], bool]:
-        interrupted = False
-        with ThreadPoolExecutor(max(1, self.wish.jobs)) as pool:
-            futures = [
-                pool.submit(self._one, image, there.get(image.key)) for image in self.plan.images
-            ]
-            try:
-                for future in futures:
-                    future.result()
-            except KeyboardInterrupt:
-                interrupted = True
-                self._stop.set()
-                process.end_all()
-        return tuple(future.result() for future in futures), interrupted
+        pool = ThreadPoolExecutor(max(1, self.wish.jobs))
+        futures: dict[str, Future[ImageRecord]] = {}
+        is_interrupted = True
+        try:
+            for image in self.plan.images:
+                futures[image.key] = pool.submit(self._one, image, there.get(image.key))
+            for future in futures.values():
+                future.result()
+            is_interrupted = False
+        except KeyboardInterrupt:
+            self._stop.set()
+            process.stop()
+            wait(futures.values(), timeout=STOP_S)
+        finally:
+            pool.shutdown(wait=not self._stop.is_set(), cancel_futures=True)
+        return tuple(self._settled(x, futures.get(x.key)) for x in self.plan.images), is_interrupted
+
+    def _settled(self, image: Image, future: "Future[ImageRecord] | None") -> ImageRecord:
+        """What became of an image; after an interrupt, not all of them have come to an end."""
+        if future is None or not future.done() or future.cancelled() or future.exception():
+            return _interrupted(image)
+        return future.result()
 
     def _one(self, image: Image, there: tuple[str, bool] | None) -> ImageRecord:
         try:
             record = self._made(image, there)
+        except ProjectError:
+            raise
         except GpulayersError as error:
             record = self._trouble(image, error)
         if record.failure is not None and self.wish.fail_fast:
             self._stop.set()
+            process.end_all()
         if record.digest:
             self.records.write(record)
         self.listener.state(image, _end_word(record), _end_text(record))
@@ -170,36 +193,63 @@ class Run:
         if image.cell.model in self.missing:
             return self._without_model(image)
         self.listener.state(image, "building")
-        outcome = self.builder.build(image, lambda vertex: self.listener.work(image, vertex))
+        outcome, cls = build.with_patience(
+            lambda: self._call(image),
+            lambda said: self._class(image, said),
+            lambda cls, pause_s: self._waited(image, cls, pause_s),
+        )
         if outcome.failure is None:
             identity = Gate(status="passed", cls="", text="", seconds=0.0)
             return self._gated(image, outcome.digest, status="built", identity=identity)
         if self._stop.is_set():
-            return _record(
-                image, status="not-tried", gates=no_gates("interrupted", "the run was stopped")
-            )
-        return self._broken(image, outcome)
+            return _interrupted(image)
+        return self._broken(image, outcome.failure, cls)
+
+    def _call(self, image: Image) -> Outcome:
+        return self.builder.build(
+            image,
+            lambda vertex: self.listener.work(image, vertex),
+            lambda transfer: self.listener.transfer(image, transfer),
+        )
+
+    def _class(self, image: Image, said: StepFailure) -> str:
+        cls = build.class_of(image, said, tools=self.plan.tools, disk=self.builder.disk)
+        if cls == "auth-denied" and said.step.startswith(build.PUSH_WORK) and self._may_push():
+            return "auth-expired"
+        return cls
+
+    def _may_push(self) -> bool:
+        """Whether the login that a push was refused with is good when asked for anew."""
+        with suppress(GpulayersError):
+            return self.registry.can_push(f"{self.builder.root}/{self.builder.name}")
+        return False
+
+    def _waited(self, image: Image, cls: str, pause_s: float) -> bool:
+        """Wait before an image is tried again; False when the run is stopped meanwhile."""
+        self.listener.state(image, "building", f"again in {pause_s:.0f} s, after {cls}")
+        return not self._stop.wait(pause_s)
 
     def _blocked(self, image: Image) -> str:
         """Why an image need not be started, or ""."""
         if self._stop.is_set():
             return "the run was stopped before it was started"
         with self._lock:
-            broken = [step.name for step in image.steps if step.name in self._failed_steps]
+            steps = (*image.steps, image.tools)
+            broken = [step.name for step in steps if step.stage in self._failed_stages]
         return f"it needs step {broken[0]}, which failed" if broken else ""
 
-    def _broken(self, image: Image, outcome: Outcome) -> ImageRecord:
-        assert outcome.failure is not None  # noqa: S101 - callers come here with a failure only
-        failure = build.failure(
-            image, outcome.failure, tools=self.plan.tools, repeat=self.builder.repeat(image)
-        )
-        with self._lock:
-            self._failed_steps.add(failure.step)
+    def _broken(self, image: Image, said: StepFailure, cls: str) -> ImageRecord:
+        repeat = self.builder.repeat(image)
+        failure = build.failure(image, said, cls=cls, tools=self.plan.tools, repeat=repeat)
+        broken = build.broken_step(image, said, self.plan.tools)
+        if failure.blocks == "build" and broken is not None:
+            with self._lock:
+                self._failed_stages.add(broken.stage)
         reason = f"not built: step {failure.step} failed"
         found = no_gates("not-built", reason)
         if failure.blocks == "identity":
-            said = [line for line in failure.stderr_tail if line.startswith("identity:")]
-            text = "; ".join(said) or failure.stderr_tail[-1]
+            lines = [line for line in failure.stderr_tail if line.startswith("identity:")]
+            text = "; ".join(lines) or failure.stderr_tail[-1]
             found["identity"] = Gate(status="failed", cls=failure.cls, text=text, seconds=0.0)
         return _record(image, status="failed", gates=found, failure=failure)
 
@@ -214,12 +264,14 @@ class Run:
     ) -> ImageRecord:
         ref = self._ref(publish.staging_tag(image.key)).with_digest(digest)
         manifest = self.registry.manifest(ref, image.platform)
-        self._count(manifest, new=status == "built")
+        self.listener.sent(image, self._count(manifest, new=status == "built"))
         if known is None:
             self.listener.state(image, "gates")
             found = self.keeper.judge(image, ref, manifest, identity)
         else:
             found = dict(known)
+        if self._stop.is_set():  # what they said may come from being stopped; no tag moves now
+            found = no_gates("interrupted", STOPPED)
         record = _record(
             image,
             status=status,
@@ -227,25 +279,29 @@ class Run:
             ref=ref,
             layers=build.layers(image, manifest),
         )
+        if self._stop.is_set():
+            return record
         stopped = gates.blocking(found, accepts_no_scan=self.wish.accepts_no_scan)
         if stopped is not None:
             return self._refused(image, record, *stopped)
         return replace(record, tags=self._promoted(record))
 
-    def _count(self, manifest: Manifest, *, new: bool) -> None:
+    def _count(self, manifest: Manifest, *, new: bool) -> int:
+        """Take note of an image's layers; the bytes of those that are new in this run."""
+        sizes = {blob.digest: blob.size_bytes for blob in manifest.layers}
         with self._lock:
-            for blob in manifest.layers:
-                if new and blob.digest not in self._known_blobs:
-                    self._new_bytes[blob.digest] = blob.size_bytes
-            self._known_blobs.update(blob.digest for blob in manifest.layers)
+            found = {d: s for d, s in sizes.items() if new and d not in self._known_blobs}
+            self._new_bytes.update(found)
+            self._known_blobs.update(sizes)
+        return sum(found.values())
 
     def _refused(self, image: Image, record: ImageRecord, word: str, gate: Gate) -> ImageRecord:
         failure = Failure(
-            blocks=word,
+            blocks=classes.word_of(gate.cls, word),
             cls=gate.cls,
             step=word,
             exit=0,
-            stderr_tail=tuple(gate.text.split("; "))[-20:],
+            stderr_tail=tuple((gate.text or gate.cls).split("; "))[-TAIL_LINES:],
             repeat=f"gpulayers test {record.ref}"
             if word == "smoke"
             else self.builder.repeat(image),
@@ -275,17 +331,16 @@ class Run:
         return _record(image, status="failed", gates=gates, failure=failure)
 
     def _trouble(self, image: Image, error: GpulayersError) -> ImageRecord:
-        failure = Failure(
-            blocks="push",
-            cls="push-failed",
-            step="push",
-            exit=0,
-            stderr_tail=tuple(str(error).splitlines()),
-            repeat=self.builder.repeat(image),
-        )
+        if self._stop.is_set():
+            return _interrupted(image)
+        failure = build.trouble(error, self.builder.repeat(image))
         return _record(
             image, status="failed", gates=no_gates("not-reached", str(error)), failure=failure
         )
+
+
+def _interrupted(image: Image) -> ImageRecord:
+    return _record(image, status="not-tried", gates=no_gates("interrupted", STOPPED))
 
 
 def _content_tag(image: Image) -> str:

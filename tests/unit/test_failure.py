@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from gpulayers.classes import KINDS
-from gpulayers.engine.progress import SILENT, TAIL_LINES, Progress, StepFailure
-from gpulayers.failure import TIMED_OUT, classify
+from gpulayers.engine.progress import SILENT, TAIL_LINES, TIMED_OUT, Progress, StepFailure
+from gpulayers.failure import classify
 
 RECORDED = Path(__file__).parents[1] / "fixtures" / "failures"
 CLASSES = {

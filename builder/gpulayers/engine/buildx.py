@@ -9,11 +9,32 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpulayers.engine import process
-from gpulayers.engine.progress import TAIL_LINES, Events, OnVertex, Progress, StepFailure, Vertex
+from gpulayers.engine.progress import (
+    SILENT,
+    TAIL_LINES,
+    TIMED_OUT,
+    Events,
+    OnTransfer,
+    OnVertex,
+    Progress,
+    StepFailure,
+    Transfer,
+    Vertex,
+)
 from gpulayers.errors import ToolError
 from gpulayers.inputs import PROXIES
 
-__all__ = ["Buildx", "OnVertex", "Outcome", "Secret", "StepFailure", "Vertex", "find"]
+__all__ = [
+    "Buildx",
+    "OnTransfer",
+    "OnVertex",
+    "Outcome",
+    "Secret",
+    "StepFailure",
+    "Transfer",
+    "Vertex",
+    "find",
+]
 
 # One level for images and cache, or the same layer would be stored twice.
 COMPRESSION = "compression=zstd,compression-level=3,oci-mediatypes=true"
@@ -93,6 +114,7 @@ class Buildx:
         variables: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
         on_vertex: OnVertex | None = None,
+        on_transfer: OnTransfer | None = None,
         events: Events | None = None,
     ) -> Outcome:
         """Build one target of a bake file; ``settings`` are values of ``--set``."""
@@ -105,6 +127,7 @@ class Buildx:
             last=[target],
             timeout_s=timeout_s,
             on_vertex=on_vertex,
+            on_transfer=on_transfer,
             events=events,
             env=environment,
             cwd=file.parent,
@@ -120,11 +143,12 @@ def _call(  # noqa: PLR0913 - what a call has in common
     last: Sequence[str],
     timeout_s: float | None,
     on_vertex: OnVertex | None,
+    on_transfer: OnTransfer | None = None,
     events: Events | None = None,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> Outcome:
-    progress = Progress(on_vertex=on_vertex, events=events)
+    progress = Progress(on_vertex=on_vertex, events=events, on_transfer=on_transfer)
     with tempfile.TemporaryDirectory(prefix="gpulayers-") as folder:
         metadata = Path(folder) / "metadata.json"
         full = [*argv, "--progress=rawjson", f"--metadata-file={metadata}", *last]
@@ -145,8 +169,8 @@ def _call(  # noqa: PLR0913 - what a call has in common
 
 def _failure(progress: Progress, *, timed_out: bool) -> StepFailure:
     if timed_out:
-        lines = (*progress.plain[-TAIL_LINES:], *progress.unfinished())
-        return StepFailure(step="(time-out)", exit=0, lines=lines)
+        lines = (*progress.plain[-TAIL_LINES:], *progress.unfinished()) or (SILENT,)
+        return StepFailure(step=TIMED_OUT, exit=0, lines=lines[-TAIL_LINES:])
     return progress.failure()
 
 

@@ -14,6 +14,8 @@ EXIT_CODE = re.compile(r"exit code: (\d+)")
 CACHE_WORK = re.compile(r"(\[[^]]*\] )?(importing cache manifest|exporting cache)")
 CANCELED = "context canceled"
 CLIENT_ERROR = "ERROR: "
+# Stands where the name of a step would.
+TIMED_OUT = "(time-out)"
 MANIFEST_WORK = "pushing manifest"
 SILENT = "docker buildx ended without success and without a word"
 TAIL_LINES = 40
