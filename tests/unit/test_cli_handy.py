@@ -148,3 +148,13 @@ def test_a_gpu_that_is_required_and_not_there_ends_with_15() -> None:
     result = CliRunner().invoke(main, words)
     assert (result.exit_code, result.stdout) == (15, "")
     assert "error: no GPU" in result.stderr
+
+
+def test_a_reference_with_a_digest_asks_no_registry(project: Where) -> None:
+    found, asked = find(f"{fakes.HOST}/team/app:one@{DIGEST}", project)
+    assert (found.runnable, asked) == (f"{fakes.HOST}/team/app@{DIGEST}", [])
+
+
+def test_deep_and_quick_exclude_each_other() -> None:
+    result = CliRunner().invoke(main, ["inspect", "--deep", "--quick", f"r.example/a@{DIGEST}"])
+    assert result.exit_code == 2

@@ -12,6 +12,7 @@ import registry_fakes as fakes
 from backports import zstd
 
 from gpulayers import inspection
+from gpulayers.cli import inspecting
 from gpulayers.engine.registry import Descriptor, RegistryError, digest_of
 from gpulayers.engine.registry.documents import parse_config
 from gpulayers.errors import RemoteError
@@ -199,6 +200,21 @@ def test_big_layers_are_not_read_unless_asked_for() -> None:
     assert [layer.unread for layer in found.layers] == ["more than 0 MB", ""]
     assert read == [digest_of(LAYERS[1])]
     assert {layer.unread for layer in examined(cap_bytes=0).layers} == {"not asked for"}
+
+
+def test_people_see_layers_packages_and_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    inspecting._show(examined(cap_bytes=0, sbom={"numpy": "2.3.5"}))
+    first = capsys.readouterr().out
+    assert "ours        key aaaaaaaaaaaa\n" in first
+    assert "  0.0 MB  ADD base.tar /  (not asked for: not read)\n" in first
+    assert "  numpy 2.3.5  (a scan says so)\n" in first
+    assert "CUDA libraries: none found\n" in first
+    inspecting._show(examined())
+    second = capsys.readouterr().out
+    assert "python      3.11 (/usr/lib/python3.11)\n" in second
+    assert "/usr/lib/libcuda.so.1  part of a driver: it hides the host's own\n" in second
+    assert "  numpy 2.3.5  in COPY file:1 in /\n" in second
+    assert "hush" not in first + second
 
 
 def test_a_layer_that_is_no_tar_is_told_and_stops_nothing() -> None:

@@ -17,7 +17,7 @@ from gpulayers.cli.options import where
 from gpulayers.cli.progress import console, megabytes
 from gpulayers.engine.docker import DockerEngine
 from gpulayers.engine.registry import Registry
-from gpulayers.errors import GpulayersError, ProjectError
+from gpulayers.errors import GpulayersError, ProjectError, RemoteError
 from gpulayers.inspection import CAP_BYTES, Inspected, Subject
 from gpulayers.project import find
 
@@ -75,11 +75,21 @@ def _opened(
 ) -> Iterator[tuple[Named, Subject]]:
     engine = DockerEngine()
     named = image_of(text, place, client, engine)
-    if named.local:
-        with inspection.of_engine(engine, text) as subject:
+    local = text if named.local else ""
+    if not local:
+        try:
+            subject = inspection.of_registry(client, named.ref, platform)
+        except RemoteError as error:
+            # What the engine holds of it by digest is the same image.
+            local = named.runnable if engine.image_id(named.runnable) else ""
+            if not local:
+                raise
+            click.echo(f"{error}; taking the engine's own copy", err=True)
+        else:
             yield named, subject
-    else:
-        yield named, inspection.of_registry(client, named.ref, platform)
+            return
+    with inspection.of_engine(engine, local) as subject:
+        yield named, subject
 
 
 def _steps(named: Named, subject: Subject, place: Where) -> tuple[str, ...]:
