@@ -1,6 +1,7 @@
 """Files that we write: whole or not at all, and of a schema that says who can read them."""
 
 import os
+import re
 import secrets
 from contextlib import suppress
 from pathlib import Path
@@ -9,6 +10,7 @@ from gpulayers.errors import ProjectError
 
 # What is written beside a file's final name, and left there by a writer that was killed.
 SCRATCH = ".new"
+_OURS = re.compile(r"\..+\.[0-9a-f]{8}\.new")
 
 
 def write(path: Path, text: str, *, mode: int = 0o644) -> None:
@@ -49,8 +51,9 @@ def _sync_folder(folder: Path) -> None:
 def sweep(folder: Path) -> None:
     """Remove what killed writers left directly in a folder; nobody may be writing there."""
     for scratch in folder.glob(f".*{SCRATCH}"):
-        with suppress(OSError):
-            scratch.unlink()
+        if _OURS.fullmatch(scratch.name):
+            with suppress(OSError):
+                scratch.unlink()
 
 
 def demand_schema(found: object, known: int, *, path: Path, remedy: str) -> None:

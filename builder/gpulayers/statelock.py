@@ -42,7 +42,17 @@ def held(state: Path, command: str, *, wait: bool, say: Say) -> Iterator[None]:
 def owner(pid: int | None = None) -> str:
     """This process, or one of this machine, as ``is_gone`` knows it again: ``HOST/PID/START``."""
     number = os.getpid() if pid is None else pid
-    return f"{socket.gethostname()}/{number}/{_start(number)}"
+    return name(str(number), _start(number))
+
+
+def name(pid: str, start: str) -> str:
+    """A process of this machine by number and start."""
+    return f"{socket.gethostname()}/{pid}/{start}"
+
+
+def scratch_prefix() -> str:
+    """How names of this process's temporary folders begin."""
+    return f"gpulayers-{os.getpid()}-{_start(os.getpid())}-"
 
 
 def is_gone(text: str) -> bool:

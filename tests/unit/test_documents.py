@@ -59,11 +59,11 @@ def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_writer_left_is_swept_and_nothing_else(tmp_path: Path) -> None:
-    for name in (".report.json.0a1b2c3d.new", "report.json", ".hidden", "a.new"):
+    for name in (".report.json.0a1b2c3d.new", "report.json", ".hidden.new", "a.new"):
         (tmp_path / name).write_text("x")
     documents.sweep(tmp_path)
     left = sorted(file.name for file in tmp_path.iterdir())
-    assert left == [".hidden", "a.new", "report.json"]
+    assert left == [".hidden.new", "a.new", "report.json"]
 
 
 @pytest.mark.parametrize("found", [None, "1", 1.0, True, 0], ids=str)

@@ -73,7 +73,9 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         """Run a command; errors of ours end with their own exit code and say what to do."""
         try:
-            with blanked_streams():
+            from gpulayers.cli.interrupts import Interrupts
+
+            with blanked_streams(), Interrupts():
                 return super().invoke(ctx)
         except GpulayersError as error:
             _say_error(error)
@@ -98,13 +100,13 @@ def _say_error(error: GpulayersError) -> None:
 
 
 def _say_bug(error: Exception) -> None:
+    from gpulayers import documents
     from gpulayers.engine.process import redact
 
     folder = Path(".gpulayers")
     text = redact("".join(traceback.format_exception(error)))
     try:
-        folder.mkdir(exist_ok=True)
-        (folder / "traceback.log").write_text(text, encoding="utf-8")
+        documents.write(folder / "traceback.log", text)
         where = str(folder / "traceback.log")
     except OSError:
         click.echo(text, err=True)

@@ -1,12 +1,10 @@
 """`gpulayers build`: the main job."""
 
-import signal
 import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 
 import click
 
@@ -20,6 +18,8 @@ from gpulayers.cli.locking import make as make_lock
 from gpulayers.cli.options import secret_option, where, where_options
 from gpulayers.cli.progress import Progress, console
 from gpulayers.cli.summary import print_summary
+from gpulayers.cli.working import alone, wait_option
+from gpulayers.engine import process
 from gpulayers.engine.buildx import Buildx
 from gpulayers.engine.docker import DockerEngine
 from gpulayers.engine.registry import Registry
@@ -66,10 +66,11 @@ class Settings:
 @click.option("--builder", default="", help="The buildx builder to use.")
 @click.option("--shard", default="", metavar="I/N", help="Only the I-th of N parts (from 1).")
 @click.option("--jobs", type=click.IntRange(1, 64), default=8, help="Images at once.")
-@click.option("--fail-fast", is_flag=True, help="Start nothing more after the first failure.")
+@click.option("--fail-fast", is_flag=True, help="Stop all the others at the first failure.")
 @click.option("--locked", is_flag=True, help="Refuse a lock that does not fit.")
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="The report, too.")
 @click.option("--quiet", is_flag=True, help="Say only the summary.")
+@wait_option
 @secret_option
 def build_command(
     project: Path | None,
@@ -93,13 +94,18 @@ def build_command(
     )
     found = project_files.load(where(project, matrix, only, registry))
     found.demand_cells()
-    report = run(found, settings)
+    with alone(found.project.state, "build", wait=not options["no_wait"]):
+        report = run(found, settings)
+    print_summary(report, found, moved=settings.push)
+    sys.exit(report.exit_code)
+
+
+def _keep(report: Report, found: Loaded, settings: Settings) -> Report:
     document = format_report(report)
     write(found.project.state / REPORT, document)
     if settings.report is not None:
         write(settings.report, document)
-    print_summary(report, found, moved=settings.push)
-    sys.exit(report.exit_code)
+    return report
 
 
 def run(found: Loaded, settings: Settings) -> Report:
@@ -116,13 +122,15 @@ def run(found: Loaded, settings: Settings) -> Report:
     with Registry() as registry:
         machine = _machine(found, registry)
         needs.demand_tools(machine)
+        engine.remove_orphans()
         scanner = Scanner.open(found.project.state / "trivy")
         lock = locked or make_lock(found, settings.builder)
         buildx = builders.find(settings.builder)
         _demand_bases(found, lock, registry, buildx)
         plan = _sharded(found.plan(lock), settings.shard)
         demand_one(plan.images)
-        builder = _builder(found, lock, buildx, plan, settings.given)
+        disk = doctor.data_folder(machine)
+        builder = replace(_builder(found, lock, buildx, plan, settings.given), disk=disk)
         keeper = _keeper(found, engine, scanner)
         progress = Progress(plan=plan, quiet=settings.quiet, console=console(quiet=settings.quiet))
         channels = found.matrix.images.channels
@@ -146,12 +154,12 @@ def run(found: Loaded, settings: Settings) -> Report:
         there = job.there()
         missing = [image for image in plan.images if image.key not in there]
         _demand_space(missing, machine)
-        with interruptible():
-            job.missing = weights.hand_over(found, lock, missing, registry)
+        job.missing = weights.hand_over(found, lock, missing, registry)
         before = engine.digests_of(found.repository().name)
         try:
-            with progress, interruptible():
-                return job.go(there)
+            with progress:
+                report = job.go(there)
+            return _keep(report, found, settings)
         finally:
             _let_go(found.repository(), engine, before)
 
@@ -175,24 +183,9 @@ def _demand_space(images: Sequence[Image], machine: doctor.Machine) -> None:
 
 def _let_go(repository: ImageRef, engine: DockerEngine, before: frozenset[str]) -> None:
     """Remove from the engine what this run pulled for its smoke tests: it is large."""
-    for digest in engine.digests_of(repository.name) - before:
-        engine.remove_image(repository.with_digest(digest))
-
-
-class interruptible:  # noqa: N801 - reads as a word in a with statement
-    """SIGTERM is an interrupt like Ctrl-C while this is open."""
-
-    def __enter__(self) -> None:
-        if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGTERM, self._raise)
-
-    def __exit__(self, *_: object) -> None:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, self._before)
-
-    @staticmethod
-    def _raise(_: int, __: FrameType | None) -> None:
-        raise KeyboardInterrupt
+    with process.tidying():
+        for digest in engine.digests_of(repository.name) - before:
+            engine.remove_image(repository.with_digest(digest))
 
 
 def _demand_place(found: Loaded, settings: Settings) -> None:

@@ -9,6 +9,7 @@ from gpulayers import inputs
 from gpulayers.cli import loaded as project_files
 from gpulayers.cli.loaded import Loaded
 from gpulayers.cli.options import secret_option, where, where_options
+from gpulayers.cli.working import alone, wait_option
 from gpulayers.errors import StaleError
 from gpulayers.inputs import Inputs
 from gpulayers.inputs.given import Given
@@ -22,6 +23,7 @@ from gpulayers.lock.weights.store import megabytes
 @where_options
 @click.option("--check", is_flag=True, help="Change nothing; exit 13 when the lock does not fit.")
 @click.option("--builder", default="", help="The buildx builder to use.")
+@wait_option
 @secret_option
 def lock_command(
     project: Path | None,
@@ -31,6 +33,7 @@ def lock_command(
     *,
     check: bool,
     builder: str,
+    no_wait: bool,
     given: tuple[Given, ...],  # noqa: ARG001 - from here on their values are hidden
 ) -> None:
     """Resolve bases, OS packages and wheels to digests and hashes, in matrix.lock.toml.
@@ -46,7 +49,8 @@ def lock_command(
             raise StaleError(msg, hint="run: gpulayers lock")
         click.echo(f"{found.lock_path.name} fits")
         return
-    lock = make(found, builder)
+    with alone(found.project.state, "lock", wait=not no_wait):
+        lock = make(found, builder)
     click.echo(
         f"{found.lock_path.name}: {len(lock.bases)} bases, {len(lock.wheels)} wheels, "
         f"{sum(len(entry.packages) for entry in lock.packages)} OS packages"

@@ -12,6 +12,7 @@ from gpulayers import catalog, doctor, promotion
 from gpulayers.cli import loaded as project_files
 from gpulayers.cli.loaded import Loaded
 from gpulayers.cli.options import where, where_options
+from gpulayers.cli.working import alone, wait_option
 from gpulayers.engine.registry import Registry
 from gpulayers.errors import GpulayersError, NothingSelectedError, ProjectError, RemoteError
 from gpulayers.history import History
@@ -61,6 +62,7 @@ def catalog_command(
 @click.option("--to", "channel", required=True, help="The channel whose tags move.")
 @click.option("--rollback", is_flag=True, help="Move them back to where they were before.")
 @click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+@wait_option
 def promote_command(
     project: Path | None,
     matrix: str | None,
@@ -70,6 +72,7 @@ def promote_command(
     channel: str,
     rollback: bool,
     as_json: bool,
+    no_wait: bool,
 ) -> None:
     """Move a channel's tags to the digests that passed, or back; one refusal moves nothing."""
     found = project_files.load(where(project, matrix, only, registry))
@@ -78,7 +81,7 @@ def promote_command(
     if channel not in channels:
         msg = f"--to: wanted a channel of {', '.join(channels)}, found {channel!r}"
         raise ProjectError(msg, hint="channels are named in matrix.toml under [images]")
-    with Registry() as client:
+    with alone(found.project.state, "promote", wait=not no_wait), Registry() as client:
         lines = _back(found, channel, client) if rollback else _forward(found, channel, client)
     if as_json:
         click.echo(json.dumps(lines, indent=2))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gpulayers import apt, documents
+from gpulayers import apt, documents, statelock
 from gpulayers.inputs.logins import (
     Keyring,
     Logins,
@@ -121,7 +121,7 @@ def _passing_folder(_kept: Path) -> Path:
     """A folder of our own that is removed when this process ends; in memory where there is such."""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     place = runtime if os.access(runtime, os.W_OK) else None
-    made = tempfile.mkdtemp(prefix="gpulayers-", dir=place)
+    made = tempfile.mkdtemp(prefix=statelock.scratch_prefix(), dir=place)
     atexit.register(shutil.rmtree, made, ignore_errors=True)
     return Path(made)
 
