@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import registry_fakes as fakes
-from backports import zstd
 
 from gpulayers import inspection
 from gpulayers.cli import inspecting
@@ -18,7 +17,7 @@ from gpulayers.engine.registry.documents import parse_config
 from gpulayers.errors import RemoteError
 from gpulayers.inspection import Inspected, Subject, tree
 from gpulayers.inspection.source import read_saved
-from gpulayers.inspection.tree import UnreadableError
+from gpulayers.inspection.tree import UnreadableError, zstd
 
 SITE = "opt/venv/lib/python3.11/site-packages"
 NUMPY = f"{SITE}/numpy-2.3.5.dist-info/METADATA"
