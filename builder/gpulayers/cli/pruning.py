@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
-from gpulayers import catalog, disk, statelock
+from gpulayers import catalog, disk
 from gpulayers.cli.options import where
 from gpulayers.cli.progress import megabytes
+from gpulayers.cli.working import alone, wait_option
 from gpulayers.disk import Piece
 from gpulayers.engine.docker import DockerEngine
 from gpulayers.errors import ToolError
@@ -30,6 +31,7 @@ from gpulayers.refs import ImageRef
 @click.option(
     "--build-cache", is_flag=True, help="The engine's own build cache too, whoever filled it."
 )
+@wait_option
 def prune_command(
     project: Path | None,
     matrix: str | None,
@@ -37,6 +39,7 @@ def prune_command(
     dry_run: bool,
     everything: bool,
     build_cache: bool,
+    no_wait: bool,
 ) -> None:
     """Remove what can be made or fetched again.
 
@@ -46,12 +49,7 @@ def prune_command(
     """
     place = where(project, matrix, (), "")
     state = find(Path.cwd(), project=place.project, matrix=place.matrix).state
-    held = (
-        nullcontext()
-        if dry_run
-        else statelock.held(state, "prune", wait=True, say=lambda text: click.echo(text, err=True))
-    )
-    with held:
+    with nullcontext() if dry_run else alone(state, "prune", wait=not no_wait):
         _prune(state, dry_run=dry_run, everything=everything, build_cache=build_cache)
 
 
