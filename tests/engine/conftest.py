@@ -18,7 +18,6 @@ from fleet import Built, Project
 from gpulayers.engine import process
 from gpulayers.engine.process import Finished
 from gpulayers.engine.registry import Registry
-from gpulayers.refs import ImageRef
 
 Docker: TypeAlias = Callable[..., Finished]
 Push: TypeAlias = Callable[..., str]
@@ -116,17 +115,10 @@ def client() -> Registry:
 @pytest.fixture(scope="session")
 def base_tables(request: pytest.FixtureRequest, demo_project: Project, client: Registry) -> str:
     """The demo's bases for another matrix; the demo is run where they are not there yet."""
-    if not (fleet.ROOT / fleet.LOCK).is_file():
-        request.getfixturevalue("demo")
-    lock = fleet.read_lock(fleet.ROOT)
-    refs = [
-        f"{demo_project.root}/base@{base['digest']}"
-        for base in lock["base"]
-        if not base["repository"]
-    ]
-    if not all(client.resolve_many(map(ImageRef.parse, refs)).values()):
-        request.getfixturevalue("demo")
-        lock = fleet.read_lock(fleet.ROOT)
+    if not fleet.has_bases(demo_project, client):
+        demo: Built = request.getfixturevalue("demo")
+        assert fleet.has_bases(demo_project, client), demo.said
+    lock = fleet.read_lock(demo_project.folder)
     return fleet.base_tables(lock, demo_project.root)
 
 

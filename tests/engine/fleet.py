@@ -4,14 +4,17 @@ import json
 import os
 import shutil
 import sys
+import time
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gpulayers.engine import process
 from gpulayers.engine.process import Finished
+from gpulayers.engine.registry import Registry
+from gpulayers.refs import ImageRef
 
 ROOT = Path(__file__).resolve().parents[2]
 REPORT = Path(".gpulayers", "report.json")
@@ -166,6 +169,15 @@ def read_lock(folder: Path) -> dict[str, Any]:
     return tomllib.loads((folder / LOCK).read_text(encoding="utf-8"))
 
 
+def has_bases(checkout: Project, client: Registry) -> bool:
+    """Whether a project has a lock, and the registry those of its bases that we made."""
+    if not (checkout.folder / LOCK).is_file():
+        return False
+    made = [base["digest"] for base in read_lock(checkout.folder)["base"] if not base["repository"]]
+    refs = [ImageRef.parse(f"{checkout.root}/base@{digest}") for digest in made]
+    return all(client.resolve_many(refs).values())
+
+
 def base_tables(lock: Mapping[str, Any], root: str) -> str:
     """Tables that take the bases of another project by digest, whoever made them."""
     tables = []
@@ -189,3 +201,11 @@ def has_private_engine() -> bool:
     """Whether the engine is the one of this checkout, whose programs lie beside it."""
     host = os.environ.get("DOCKER_HOST", "")
     return host.startswith("unix:///run/gpulayers-") and (ROOT / ".engine/bin/dockerd").exists()
+
+
+def wait_until(is_so: Callable[[], bool], *, deadline_s: float, why: str) -> None:
+    """Ask again and again; fail with the reason when it never is so."""
+    until = time.monotonic() + deadline_s
+    while not is_so():
+        assert time.monotonic() < until, why
+        time.sleep(0.1)

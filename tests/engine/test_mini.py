@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -16,7 +15,7 @@ import fleet
 import pytest
 import tomlkit
 from conftest import Docker
-from fleet import Built, Image, Project
+from fleet import Built, Project
 
 from gpulayers.engine import process
 from gpulayers.engine.registry import Registry
@@ -249,13 +248,13 @@ def test_an_interrupt_ends_a_build_soon_and_leaves_nothing_running(
     project.change("matrix.toml", "models/beta/check.py", f"models/beta/{slow}")
     project.write(f"models/beta/{slow}", "import time\ntime.sleep(300)\n")
     with started(project, "build", "--only", "model=beta") as build:
-        wait_until(lambda: running(slow), deadline_s=200, why="the step that waits never ran")
+        fleet.wait_until(lambda: running(slow), deadline_s=200, why="the step that waits never ran")
         build.send_signal(signal.SIGINT)
         begin = time.monotonic()
         out, err = build.communicate(timeout=20)
         assert time.monotonic() - begin < 20
     assert build.returncode == 130, out + err
-    wait_until(lambda: not running(slow), deadline_s=10, why="the step goes on")
+    fleet.wait_until(lambda: not running(slow), deadline_s=10, why="the step goes on")
     assert docker("ps", "-q", "--filter", "label=io.gpulayers.smoke").stdout == ""
     report = fleet.built(mini[1].finished, project.folder / fleet.REPORT)
     assert report.report.get("exit_code", 130) == 130
@@ -283,81 +282,6 @@ def running(word: str) -> bool:
             if f"/run/model/{word}".encode() in path.read_bytes():
                 return True
     return False
-
-
-def wait_until(is_so: Any, *, deadline_s: float, why: str) -> None:
-    until = time.monotonic() + deadline_s
-    while not is_so():
-        assert time.monotonic() < until, why
-        time.sleep(0.1)
-
-
-def test_the_config_of_an_image_is_as_promised(mini: Mini, client: Registry) -> None:
-    image = mini[1].images["cupy13.6.0-debian12-alpha"]
-    at = ImageRef.parse(image.ref)
-    config = client.config(at, client.manifest(at, Platform("linux", "amd64")))
-    assert config.user == "10001:0"
-    assert config.env["PATH"].startswith("/opt/venv/bin:")
-    assert config.env["NVIDIA_VISIBLE_DEVICES"] == "all"
-    assert config.env["NVIDIA_DRIVER_CAPABILITIES"] == "compute,utility"
-    assert "LD_LIBRARY_PATH" not in config.env
-    assert config.entrypoint == ("/usr/bin/tini", "-g", "--")
-    assert config.cmd == ("python",)
-    assert config.created == "1980-01-01T00:00:00Z"
-    labels = {
-        "org.opencontainers.image.title": "gpu",
-        "org.opencontainers.image.version": "cupy13.6.0-debian12-alpha",
-        "io.gpulayers.key": image.key,
-        "io.gpulayers.framework.name": "cupy",
-        "io.gpulayers.framework.version": "13.6.0",
-        "io.gpulayers.cuda": "12.6",
-        "io.gpulayers.python": "3.11",
-        "io.gpulayers.os": "debian12",
-        "io.gpulayers.model": "alpha",
-        "io.gpulayers.wheel.nvidia-cuda-runtime-cu12": "12.6.77",
-    }
-    assert {name: config.labels.get(name) for name in labels} == labels
-    assert re.fullmatch(
-        r"sha256:[0-9a-f]{64}", config.labels["org.opencontainers.image.base.digest"]
-    )
-
-
-@pytest.fixture(scope="module")
-def plain(mini: Mini, docker: Docker) -> Iterator[Image]:
-    """One image, pulled to the engine by its tag, and removed from it again."""
-    image = mini[1].images["cupy13.6.0-debian13"]
-    tag = f"{image.repository}:{image.tags[-1]}"
-    docker("pull", "--quiet", tag)
-    yield Image({**image.table, "by_tag": tag})
-    docker("image", "rm", "--force", tag)
-
-
-@pytest.mark.parametrize("user", ["", "12345:0", "0:0", "12345:54321"])
-def test_an_image_works_for_any_user(plain: Image, docker: Docker, user: str) -> None:
-    code = (
-        "import cupy, os, pathlib; pathlib.Path.home().joinpath('x').write_text('x');"
-        "os.makedirs(os.environ['CUPY_CACHE_DIR']); print(cupy.__version__, os.getuid())"
-    )
-    asked = (f"--user={user}",) if user else ()
-    said = docker("run", "--rm", "--network=none", *asked, plain.by_tag, "python", "-c", code)
-    assert said.stdout.split() == ["13.6.0", user.partition(":")[0] or "10001"]
-
-
-def test_a_container_stops_at_sigterm_and_says_so_by_its_status(
-    plain: Image, docker: Docker
-) -> None:
-    code = "import time; print('up', flush=True); time.sleep(120)"
-    words = ("--network=none", plain.by_tag, "python", "-c", code)
-    name = docker("run", "--detach", *words).stdout.strip()
-    try:
-        wait_until(lambda: "up" in docker("logs", name).stdout, deadline_s=30, why="never up")
-        begin = time.monotonic()
-        docker("stop", "--time=20", name)
-        assert time.monotonic() - begin < 5
-        code = docker("inspect", "--format={{.State.ExitCode}}", name).stdout.strip()
-        assert code == str(128 + signal.SIGTERM)
-    finally:
-        docker("rm", "--force", name)
 
 
 def ref(project: Project, tag: str) -> ImageRef:
