@@ -168,10 +168,12 @@ def test_a_stop_ends_writing_and_leaves_what_came(tmp_path: Path) -> None:
     assert path.read_bytes() == b"abcd"
 
 
-def artifact_answers(layers: dict[str, bytes], *, title: str) -> FakeTransport:
+def artifact_answers(
+    layers: dict[str, bytes], *, title: str, kind: str = "application/octet-stream"
+) -> FakeTransport:
     descriptors = [
         {
-            "mediaType": "application/octet-stream",
+            "mediaType": kind,
             "digest": digest_of(data),
             "size": len(data),
             "annotations": {title: name},
@@ -231,6 +233,18 @@ def test_an_image_is_no_artifact_of_files(tmp_path: Path) -> None:
     registry = client(artifact_answers({"model.onnx": b"x"}, title="some.other.annotation"))
     artifacts = Artifacts(registry=registry, store=Store(folder=tmp_path))
     with pytest.raises(ProjectError, match=r"model boxed: the layer .* wanted a title"):
+        artifacts.pin(BOXED)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["application/vnd.oci.image.layer.v1.tar+gzip", "application/vnd.cncf.model.weight.v1.tar"],
+)
+def test_a_folder_that_was_pushed_as_an_archive_is_refused(tmp_path: Path, kind: str) -> None:
+    title = "org.opencontainers.image.title"
+    registry = client(artifact_answers({"weights": b"x"}, title=title, kind=kind))
+    artifacts = Artifacts(registry=registry, store=Store(folder=tmp_path))
+    with pytest.raises(ProjectError, match="wanted a file, found an archive of 'weights'"):
         artifacts.pin(BOXED)
 
 

@@ -1,5 +1,6 @@
 """Models that are OCI artifacts: each layer is one file, called by its title."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,8 +19,12 @@ from gpulayers.refs import ImageRef
 # https://github.com/opencontainers/image-spec/blob/main/annotations.md,
 # https://github.com/modelpack/model-spec/blob/main/docs/annotations.md (read 2026-12-01)
 TITLES = ("org.opencontainers.image.title", "org.cncf.model.filepath")
-# oras packs a folder into an archive of that name.
+# oras packs a folder into an archive of that name. Its client in Python (0.2.43) says that by the
+# type alone, and gives plain files the type of a layer that is not compressed.
 UNPACK = "io.deis.oras.content.unpack"
+PACKED_TYPES = re.compile(
+    r"application/vnd\.(oci\.image\.layer\.v1\.tar\+gzip|cncf\.model\..*\.tar(\+.*)?)"
+)
 PART_BYTES = 32 << 20
 
 
@@ -72,7 +77,8 @@ def _file(model: ArtifactModel, layer: Descriptor) -> LockedFile:
     if not name:
         msg = f"{where}: wanted a title ({TITLES[0]}), found none: it is an image, or no file"
         raise ProjectError(msg, hint="push the files with `oras push`")
-    if layer.annotations.get(UNPACK) == "true" or layer.media_type.endswith((".tar", "+gzip")):
+    packed = layer.annotations.get(UNPACK, "").lower() == "true"
+    if packed or PACKED_TYPES.fullmatch(layer.media_type):
         msg = f"{where}: wanted a file, found an archive of {name!r}"
         raise ProjectError(msg, hint="push the folder's files one by one, not the folder")
     try:
