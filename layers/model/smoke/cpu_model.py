@@ -19,7 +19,8 @@ def main() -> int:
     """Run every check; 0 when all hold."""
     folder = MODELS / CELL.get("model", "none")
     if not folder.exists():
-        report("model-files", ok=True, skip=f"{folder} is not there: no model, or one in a package")
+        why = "no model, one in a package, or one that stays outside"
+        report("model-files", ok=True, skip=f"{folder} is not there: {why}")
         return 0
     files = [path for path in folder.rglob("*") if path.is_file()]
     closed = [str(path) for path in files if not os.access(path, os.R_OK)]
