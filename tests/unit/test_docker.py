@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 import smoke_samples as samples
@@ -111,6 +111,13 @@ def test_containers_start_cut_off_and_without_privileges() -> None:
         assert wanted in arguments
     assert arguments[-5:] == ("--gpus=all", IMAGE.format(), "python", "-c", "0")
     assert "--rm" not in arguments
+
+
+def test_another_entrypoint_stands_before_the_image() -> None:
+    arguments = start_arguments(replace(container(), entrypoint="/usr/bin/tini"))
+    assert "--entrypoint=/usr/bin/tini" in arguments[: arguments.index(IMAGE.format())]
+    assert "--no-healthcheck" in arguments
+    assert not any(word.startswith("--entrypoint") for word in start_arguments(container()))
 
 
 def test_calls_name_the_container() -> None:

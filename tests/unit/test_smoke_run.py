@@ -11,7 +11,7 @@ from gpulayers.errors import ContractError, GpuNotProvenError, RemoteError
 from gpulayers.refs import ImageRef, Platform
 from gpulayers.smoke.classes import Class, Status
 from gpulayers.smoke.model import Check, Level, SmokeReport
-from gpulayers.smoke.run import Options, Subject, gpu_options, run
+from gpulayers.smoke.run import Options, Subject, gpu_options, run, without_app
 
 GOOD = '{"check": "os", "ok": true}\n'
 IMAGE = ImageRef(registry="r:5", repository="a/b", digest=f"sha256:{'a' * 64}")
@@ -192,3 +192,32 @@ def test_gpus_are_asked_for_as_the_engine_can(
 ) -> None:
     info = replace(samples.INFO, cdi_devices=devices)
     assert gpu_options(info, "nvidia.com/gpu") == wanted
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "front"),
+    [
+        (("/usr/bin/tini", "-g", "--", "python", "-m", "web"), ("/usr/bin/tini", "-g", "--")),
+        (("/usr/bin/tini", "-g", "--"), ()),
+        (("python", "-m", "web"), ()),
+        ((), ()),
+    ],
+)
+def test_scripts_run_under_what_runs_the_app_and_not_under_the_app(
+    entrypoint: tuple[str, ...], front: tuple[str, ...]
+) -> None:
+    assert without_app(entrypoint) == front
+
+
+class WithApp(Engine):
+    def image_config(self, ref: ImageRef) -> ImageConfig:
+        entrypoint = ("/usr/bin/tini", "-g", "--", "python", "-m", "web")
+        return ImageConfig(env={}, entrypoint=entrypoint, user="10001:0")
+
+
+def test_an_image_with_an_app_is_tried_without_starting_it() -> None:
+    engine = WithApp({"one": samples.finished(GOOD)})
+    run(engine, SUBJECT, [cpu("one")], options=Options(levels=(Level.CPU,)))
+    (container,) = engine.started
+    assert container.entrypoint == "/usr/bin/tini"
+    assert container.command[:4] == ("-g", "--", "python", "-c")

@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 
 home = pathlib.Path(os.environ["CUDA_HOME"])
+FIRST_NVCC = 13
 cuda = json.loads(os.environ["GPULAYERS_CELL"])["cuda"]
 
 
@@ -22,7 +23,7 @@ report("cuda.h", ok=found == cuda, value=found, expected=cuda)
 
 for name in ("ptxas", "nvcc"):
     program = home / "bin" / name
-    if name == "nvcc" and int(cuda.split(".")[0]) < 13:
+    if name == "nvcc" and int(cuda.split(".")[0]) < FIRST_NVCC:
         skip = "the wheels have nvcc from CUDA 13 on"
         print(json.dumps({"check": name, "ok": True, "skip": skip}))
         continue

@@ -1,0 +1,1 @@
+"""A small web service: no framework, one compiled extension, one program of the OS."""
