@@ -8,7 +8,7 @@ from pathlib import Path
 from gpulayers import apt
 from gpulayers.engine import process
 from gpulayers.engine.buildx import IMAGE_OUTPUT, Buildx
-from gpulayers.engine.registry import Registry
+from gpulayers.engine.registry import Registry, RegistryError, Trouble
 from gpulayers.errors import GpulayersError, RemoteError, ToolError
 from gpulayers.inputs import suite_of
 from gpulayers.lock.model import LockedBase
@@ -65,18 +65,21 @@ def resolve(
     Raises: RemoteError: no source gave a base; says what each of them answered.
     """
     answers: list[str] = []
+    hint = f"add a source to [base.{os_name}] that this machine can reach"
     for source in sources:
         try:
             base = _try(os_name, source, platform, workshop)
         except GpulayersError as error:
             answers.append(f"  {source}: {str(error).splitlines()[0]}")
+            if isinstance(error, RegistryError) and error.trouble is Trouble.AUTH_DENIED:
+                hint = error.hint
             continue
         for answer in answers:
             workshop.say(f"base {os_name}: passed over{answer[1:]}")
         workshop.say(f"base {os_name}: {source} ({base.digest[:19]})")
         return base
     msg = f"no source gave a base for {os_name}:\n" + "\n".join(answers)
-    raise RemoteError(msg, hint=f"add a source to [base.{os_name}] that this machine can reach")
+    raise RemoteError(msg, hint=hint)
 
 
 def _try(os_name: str, source: str, platform: Platform, workshop: Workshop) -> LockedBase:
