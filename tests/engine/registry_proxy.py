@@ -1,6 +1,7 @@
 """A proxy before the real registry that does wrong what it is told to, once for each telling.
 
-Its ``rule`` is asked at each request, for what goes wrong again and again.
+Its ``rule`` is asked at each request, for what goes wrong again and again. With a ``login`` it
+wants that as the ``Authorization`` of each request.
 """
 
 import http.client
@@ -47,9 +48,12 @@ class _QuietServer(ThreadingHTTPServer):
 class Proxy:
     """Forwards to ``upstream`` (``HOST:PORT``), after the faults are used up."""
 
-    def __init__(self, upstream: str, *faults: Fault, rule: Rule = no_fault) -> None:
+    def __init__(
+        self, upstream: str, *faults: Fault, rule: Rule = no_fault, login: str = ""
+    ) -> None:
         self.upstream = upstream
         self.rule = rule
+        self.login = login
         self.faults = list(faults)
         self.asked: list[str] = []
         self._http = _QuietServer(("127.0.0.1", 0), _handler(self))
@@ -102,6 +106,10 @@ def _handler(proxy: Proxy) -> type[BaseHTTPRequestHandler]:
 
         def pass_on(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            if proxy.login and self.headers.get("Authorization") != proxy.login:
+                wanted = {"WWW-Authenticate": 'Basic realm="private"'}
+                self.reply(401, wanted, b'{"errors": [{"code": "UNAUTHORIZED"}]}')
+                return
             proxy.asked.append(f"{self.command} {self.path}")
             fault = proxy.fault_for(self.command, self.path)
             if fault is None or fault.status in {0, -2}:
