@@ -37,7 +37,11 @@ class Index:
 
 
 def one(
-    of: str, *requirements: str, under: tuple[str, ...] = (), beside: tuple[str, ...] = ()
+    of: str,
+    *requirements: str,
+    under: tuple[str, ...] = (),
+    beside: tuple[str, ...] = (),
+    mixed: tuple[str, ...] = (),
 ) -> ClosureWanted:
     return ClosureWanted(
         python="3.12",
@@ -46,6 +50,7 @@ def one(
         under=under,
         requirements=requirements,
         beside=beside,
+        mixed=mixed,
         stands_in_for=(),
     )
 
@@ -69,6 +74,25 @@ def test_a_framework_that_fixes_cuda_decides_what_lies_below_it(pool: ThreadPool
         "torch==2.8.0": (TORCH.file,),
     }
     assert set(wheels) == {PINNED.file, TORCH.file}
+
+
+def test_a_framework_that_mixes_releases_of_cuda_gets_its_parts_one_by_one(
+    pool: ThreadPoolExecutor,
+) -> None:
+    index = Index({"toolkit": ProjectError("no"), "cublas": [NEW], "torch": [PINNED, TORCH]})
+    asked = [
+        one(OWN, "toolkit", beside=("torch",), mixed=("cublas",)),
+        one("torch==2.8.0", "torch", under=(OWN,)),
+    ]
+    found, _ = closures.resolve(asked, index, pool)
+    assert {each.of: each.files for each in found}[OWN] == (PINNED.file,)
+    assert index.questions[-1].requirements == ("cublas", "torch")
+
+
+def test_what_cannot_be_even_so_is_told_with_the_first_reason(pool: ThreadPoolExecutor) -> None:
+    index = Index({"toolkit": ProjectError("first"), "cublas": ProjectError("second")})
+    with pytest.raises(ProjectError, match="first"):
+        closures.resolve([one(OWN, "toolkit", beside=("torch",), mixed=("cublas",))], index, pool)
 
 
 def test_a_framework_that_leaves_cuda_open_gets_the_newest(pool: ThreadPoolExecutor) -> None:

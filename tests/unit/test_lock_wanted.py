@@ -13,9 +13,10 @@ from matrix_samples import FULL, write
 
 from gpulayers.errors import ProjectError
 from gpulayers.layer import Library
-from gpulayers.lock import wanted
+from gpulayers.lock import parts, wanted
 from gpulayers.lock.wanted import Wanted
 from gpulayers.matrix.model import Cell, FolderModel, Matrix
+from gpulayers.versions import MajorMinor
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +89,30 @@ def test_a_framework_stands_on_its_cuda_and_a_model_on_both(ask: Wanted) -> None
             assert [under.partition("==")[0] for under in one.under] == ["cuda"]
 
 
+@pytest.mark.parametrize(
+    ("cuda", "wanted_texts"),
+    [
+        ("12.6", ("nvidia-cublas-cu12", "nvidia-cuda-runtime-cu12==12.6.*")),
+        ("13.0", ("nvidia-cublas", "nvidia-cuda-runtime==13.0.*")),
+    ],
+)
+def test_parts_of_cuda_have_packages_of_their_own(cuda: str, wanted_texts: tuple[str, ...]) -> None:
+    assert parts.alone(MajorMinor.parse(cuda), ("cublas", "cudart")) == wanted_texts
+
+
+def test_a_framework_that_fixes_cuda_has_a_cuda_closure_of_its_own(library: Library) -> None:
+    matrix = read_matrix(REPOSITORY / "examples" / "reference" / "matrix.toml")
+    torch = [cell for cell in cells_of(matrix) if cell.framework.format() == "torch==2.8.0"][:1]
+    closures = wanted.gather(matrix, library, torch).closures
+    assert [one.platform for one in closures] == [AMD64, AMD64]
+    low, high = closures
+    assert low.of.endswith(" for torch==2.8.0")
+    assert low.beside == high.requirements
+    assert "torchvision==0.23.0" in high.requirements
+    assert high.under == (low.of,)
+    assert high.beside == high.mixed == ()
+
+
 def test_what_stands_in_for_another_package_is_told_above_cuda_only(ask: Wanted) -> None:
     told = {(bool(one.under), one.stands_in_for) for one in ask.closures if "onnx" in one.of}
     assert told == {(True, ("onnxruntime",))}
@@ -142,8 +167,14 @@ def test_os_packages_of_project_base_and_layers_are_one_list(
 def test_each_platform_has_closures_of_its_own(matrix: Matrix, library: Library) -> None:
     arm = replace(AMD64, architecture="arm64")
     both = replace(matrix, images=replace(matrix.images, platforms=(arm, AMD64)))
-    one = wanted.gather(matrix, library, cells_of(matrix))
-    two = wanted.gather(both, library, cells_of(matrix))
+    cells = [
+        cell
+        for cell in cells_of(matrix)
+        if library.layers[cell.framework.name].has_wheels(cell.framework.version, arm)
+    ]
+    one = wanted.gather(matrix, library, cells)
+    two = wanted.gather(both, library, cells)
+    assert one.closures
     assert len(two.closures) == 2 * len(one.closures)
     assert two.platforms == (AMD64, arm)
 

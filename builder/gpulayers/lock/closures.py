@@ -1,5 +1,6 @@
 """The wheels of every layer, lowest first; what cannot be is told whole, with its reason."""
 
+import contextlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,12 +22,14 @@ CUDA = re.compile(r"cuda==(?P<version>(?P<major>\d+)\.\d+) \S*(?: for (?P<framew
 class Resolving:
     """Closures being resolved, level by level.
 
-    Shape: ``whole`` has the wheels of a closure and of all below it; ``failed`` why one cannot be.
+    Shape: ``whole`` has the wheels of a closure and of all below it; ``used`` the requirements that
+    gave it; ``failed`` why one cannot be.
     """
 
     asked: Mapping[Way, ClosureWanted]
     ask: Ask
     whole: dict[Way, tuple[Wheel, ...]] = field(default_factory=dict)
+    used: dict[Way, tuple[str, ...]] = field(default_factory=dict)
     failed: dict[Way, str] = field(default_factory=dict)
 
     def level(self, level: int, pool: ThreadPoolExecutor) -> None:
@@ -60,12 +63,22 @@ class Resolving:
 
     def _wheels(self, one: ClosureWanted) -> tuple[Wheel, ...]:
         ways = [(one.python, one.platform, one.under[: n + 1]) for n in range(len(one.under))]
-        lower = tuple(text for way in ways for text in self.asked[way].requirements)
-        fixed = self.whole.get(below(one), ())
+        lower = tuple(text for way in ways for text in self.used[way])
+        own, fixed = one.requirements, self.whole.get(below(one), ())
         if one.beside:
             # All together first: then these alone, in the versions that the others allow.
-            fixed = self._answer(one, (*one.requirements, *one.beside), ())
-        return self._answer(one, (*lower, *one.requirements), fixed)
+            own, fixed = self._together(one)
+        self.used[one.python, one.platform, (*one.under, one.of)] = own
+        return self._answer(one, (*lower, *own), fixed)
+
+    def _together(self, one: ClosureWanted) -> tuple[tuple[str, ...], tuple[Wheel, ...]]:
+        try:
+            return one.requirements, self._answer(one, (*one.requirements, *one.beside), ())
+        except ProjectError:
+            # torch 2.7.1 asks for NVRTC of CUDA 12.6.2 and cuBLAS of 12.6.3.
+            with contextlib.suppress(ProjectError):
+                return one.mixed, self._answer(one, (*one.mixed, *one.beside), ())
+            raise
 
     def _answer(
         self, one: ClosureWanted, requirements: tuple[str, ...], fixed: tuple[Wheel, ...]

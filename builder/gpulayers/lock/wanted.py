@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gpulayers.layer import LayerDef, Library, fill, stack
 from gpulayers.lock import apps
+from gpulayers.lock import parts as parts_of_cuda
 from gpulayers.matrix.model import (
     NO_MODEL,
     TOOLS_BASE,
@@ -32,6 +33,7 @@ class ClosureWanted:
 
     Shape: ``beside`` are requirements that another layer will bring, and that these wheels must
     allow: a framework that asks for exact parts of CUDA decides which ones are below it;
+    ``mixed`` stand in for ``requirements`` where it asks for parts of several patch releases;
     ``hashes`` are packages with a sha256 that their file may have, several lines for several.
     """
 
@@ -43,6 +45,7 @@ class ClosureWanted:
     beside: tuple[str, ...]
     stands_in_for: tuple[str, ...]
     hashes: tuple[tuple[str, str], ...] = ()
+    mixed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +134,7 @@ def closures(matrix: Matrix, library: Library, cell: Cell) -> Iterator[ClosureWa
     for level in apps.levels(matrix, library, cell, lambda t: requirement_texts(t, cell, parts)):
         levels.append((level.of, (*levels[-1][1], levels[-1][0]), level.requirements))
         hashes[level.of] = level.hashes
+    mixed = parts_of_cuda.alone(cell.cuda, parts) if framework.fixes_cuda else ()
     for platform in platforms(matrix, library, cell):
         for of, under, requirements in levels:
             yield ClosureWanted(
@@ -140,6 +144,7 @@ def closures(matrix: Matrix, library: Library, cell: Cell) -> Iterator[ClosureWa
                 under=under,
                 requirements=requirements,
                 beside=middle if framework.fixes_cuda and not under else (),
+                mixed=mixed if not under else (),
                 stands_in_for=framework.stands_in_for if under or framework.fixes_cuda else (),
                 hashes=hashes.get(of, ()),
             )
@@ -212,7 +217,7 @@ def digest(wanted: Wanted) -> str:
         "pythons": wanted.pythons,
         "closures": [
             (c.python, c.platform.format(), c.of, c.under, c.requirements, c.stands_in_for)
-            + ((c.beside,) if c.beside else ())
+            + ((c.beside, c.mixed) if c.beside else ())
             + ((c.hashes,) if c.hashes else ())
             for c in wanted.closures
         ],
