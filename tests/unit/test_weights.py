@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import signal
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +15,7 @@ from test_plan import GROUND, plan_of
 
 from gpulayers.engine.registry import Manifest, digest_of
 from gpulayers.engine.registry.model import OCI_MANIFEST
-from gpulayers.errors import ProjectError
+from gpulayers.errors import ProjectError, RemoteError
 from gpulayers.lock import file as lock_file
 from gpulayers.lock import wanted
 from gpulayers.lock.make import refresh_models
@@ -166,6 +168,33 @@ def test_a_stop_ends_writing_and_leaves_what_came(tmp_path: Path) -> None:
         with pytest.raises(StoppedError):
             part.write(b"ef")
     assert path.read_bytes() == b"abcd"
+
+
+def test_an_interrupt_waits_for_no_answer(tmp_path: Path) -> None:
+    main, never = threading.main_thread(), threading.Event()
+
+    def silence() -> None:
+        signal.pthread_kill(main.ident or 0, signal.SIGINT)
+        never.wait(30)
+
+    carriers = Carriers(by_kind={"fake": Carrier({"a": b"a"}, before=silence)})
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        fetch([of_data({"a": b"a"})], Store(folder=tmp_path), carriers, lambda _: None)
+    assert time.monotonic() - begin < 5
+    never.set()
+
+
+def test_the_first_that_fails_stops_the_others(tmp_path: Path) -> None:
+    def refuse() -> None:
+        msg = "no"
+        raise RemoteError(msg)
+
+    data = {f"{n}.bin": b"%d" % n for n in range(50)}
+    carrier = Carrier(data, before=refuse)
+    with pytest.raises(RemoteError, match="no"):
+        fetch([of_data(data)], Store(folder=tmp_path), Carriers(by_kind={"fake": carrier}), print)
+    assert len(list(tmp_path.rglob("*.part"))) <= 4
 
 
 def artifact_answers(

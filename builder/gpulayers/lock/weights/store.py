@@ -5,14 +5,15 @@ import fcntl
 import hashlib
 import shutil
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from gpulayers.errors import ProjectError, RemoteError, ToolError
 from gpulayers.lock.model import LockedFile, LockedModel
+from gpulayers.lock.weights.parts import StoppedError
 
 AT_ONCE = 4
 MB = 10**6
@@ -85,19 +86,9 @@ def fetch(models: Sequence[LockedModel], store: Store, carriers: "Carriers", say
         total = sum(file.size_bytes for _, file in missing)
         if not missing:
             return
-        _demand_space(store.folder, total)
+        _demand_space(store, missing)
         say(f"models: fetching {len(missing)} files, {megabytes(total)}")
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            jobs = [pool.submit(_fetch_one, *pair, store, carriers) for pair in missing]
-            try:
-                for job in jobs:
-                    job.result()
-            except BaseException:
-                # Ctrl-C, or one that failed: the others are not waited for to the end.
-                store.stop.set()
-                raise
-            finally:
-                pool.shutdown(wait=True, cancel_futures=True)
+        _fetch_all(missing, store, carriers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,12 +126,48 @@ def _missing(
     return tuple(found.values())
 
 
-def _demand_space(folder: Path, total: int) -> None:
-    free = shutil.disk_usage(folder).free
+def _demand_space(store: Store, missing: Sequence[tuple[LockedModel, LockedFile]]) -> None:
+    parts = {store.part(file.sha256): file.size_bytes for _, file in missing}
+    here = sum(part.stat().st_size for part in parts if part.is_file())
+    total = max(0, sum(parts.values()) - here)
+    free = shutil.disk_usage(store.folder).free
     if free < total:
         wanted = f"{megabytes(total)} for the files of models"
-        msg = f"too little disk: wanted {wanted}, found {megabytes(free)} free in {folder}"
+        msg = f"too little disk: wanted {wanted}, found {megabytes(free)} free in {store.folder}"
         raise ToolError(msg, hint='a larger disk, fewer images (--only), or place = "reference"')
+
+
+def _fetch_all(
+    missing: Sequence[tuple[LockedModel, LockedFile]], store: Store, carriers: Carriers
+) -> None:
+    """Fetch some at once; the first that fails stops the others, and Ctrl-C waits for none."""
+    waiting = deque(missing)
+    troubles: list[Exception] = []
+
+    def work() -> None:
+        while waiting and not store.stop.is_set():
+            with contextlib.suppress(IndexError, StoppedError):
+                model, file = waiting.popleft()
+                try:
+                    _fetch_one(model, file, store, carriers)
+                except StoppedError:
+                    raise
+                except Exception as error:  # noqa: BLE001 - raised below, in the caller's thread
+                    troubles.append(error)
+                    store.stop.set()
+
+    # Daemons: one that waits for an answer must not keep the program from ending.
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(AT_ONCE)]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        store.stop.set()
+        raise
+    if troubles:
+        raise troubles[0]
 
 
 def _fetch_one(model: LockedModel, file: LockedFile, store: Store, carriers: Carriers) -> None:
