@@ -211,6 +211,7 @@ def test_scripts_run_under_what_runs_the_app_and_not_under_the_app(
 
 class WithApp(Engine):
     def image_config(self, ref: ImageRef) -> ImageConfig:
+        assert ref == IMAGE
         entrypoint = ("/usr/bin/tini", "-g", "--", "python", "-m", "web")
         return ImageConfig(env={}, entrypoint=entrypoint, user="10001:0")
 
