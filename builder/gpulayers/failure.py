@@ -58,6 +58,12 @@ def classify(said: StepFailure, *, disk_is_full: bool = False) -> str:
     return "engine-lost" if _LOST.search(said.error) else "build-step-failed"
 
 
+def is_login_refused(said: StepFailure) -> bool:
+    """Whether a push was refused for its login (401), wrong or old, not its rights."""
+    words = _ADDRESS.sub("", said.error)
+    return _EXPORT.match(said.step) is not None and _LOGIN.search(words) is not None
+
+
 def _of_program(cause: str, said: StepFailure, *, disk_is_full: bool) -> str:
     if _KILLED.search(cause):
         return "build-step-killed"

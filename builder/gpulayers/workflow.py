@@ -15,6 +15,7 @@ from gpulayers.engine import process
 from gpulayers.engine.buildx import Outcome, StepFailure, Transfer, Vertex
 from gpulayers.engine.registry import Manifest, Registry
 from gpulayers.errors import GpulayersError, ProjectError
+from gpulayers.failure import is_login_refused
 from gpulayers.gates import Gatekeeper
 from gpulayers.history import History
 from gpulayers.plan.model import Image, Plan
@@ -214,7 +215,7 @@ class Run:
 
     def _class(self, image: Image, said: StepFailure) -> str:
         cls = build.class_of(image, said, tools=self.plan.tools, disk=self.builder.disk)
-        if cls == "auth-denied" and said.step.startswith(build.PUSH_WORK) and self._may_push():
+        if cls == "auth-denied" and is_login_refused(said) and self._may_push():
             return "auth-expired"
         return cls
 

@@ -7,7 +7,7 @@ import pytest
 
 from gpulayers.classes import KINDS
 from gpulayers.engine.progress import SILENT, TAIL_LINES, TIMED_OUT, Progress, StepFailure
-from gpulayers.failure import classify
+from gpulayers.failure import classify, is_login_refused
 
 RECORDED = Path(__file__).parents[1] / "fixtures" / "failures"
 CLASSES = {
@@ -173,3 +173,8 @@ def test_how_far_a_push_came_is_known_by_its_statuses() -> None:
         for event in events:
             progress.take(json.dumps(event))
         assert progress.failure().uploaded is uploaded
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_login_is_refused_with_401_alone(name: str) -> None:
+    assert is_login_refused(recorded(name)) is ("push-401" in name)
