@@ -24,7 +24,7 @@ NAMES = (
 
 
 def init(folder: Path, *words: str) -> Result:
-    return CliRunner().invoke(main, ["init", str(folder), *words])
+    return CliRunner().invoke(main, ["init", "--no-lock", str(folder), *words])
 
 
 def texts(folder: Path) -> dict[str, str]:

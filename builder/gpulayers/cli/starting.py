@@ -6,7 +6,7 @@ import click
 
 from gpulayers import starter
 from gpulayers.cli.loaded import Where, load
-from gpulayers.errors import ProjectError
+from gpulayers.errors import GpulayersError, ProjectError
 from gpulayers.versions import MajorMinor, Pin
 
 
@@ -27,8 +27,11 @@ from gpulayers.versions import MajorMinor, Pin
 @click.option("--framework", default="cupy==13.6.0", show_default=True, metavar="NAME==VERSION")
 @click.option("--cuda", default="12.8", show_default=True, metavar="MAJOR.MINOR")
 @click.option("--python", default="3.11", show_default=True, metavar="MAJOR.MINOR")
-def init_command(folder: Path, *, registry: str, framework: str, cuda: str, python: str) -> None:
-    """Write a project into a folder (default: this one); no file is ever overwritten."""
+@click.option("--lock/--no-lock", default=True, help="Lock it too, which asks the network.")
+def init_command(
+    folder: Path, *, registry: str, framework: str, cuda: str, python: str, lock: bool
+) -> None:
+    """Write a project into a folder (default: this one) and lock it; nothing is overwritten."""
     choice = starter.Choice(
         registry=registry.rstrip("/"),
         framework=Pin.parse(framework),
@@ -40,7 +43,21 @@ def init_command(folder: Path, *, registry: str, framework: str, cuda: str, pyth
     for name in texts:
         click.echo(folder / name)
     start = "" if folder == Path() else f"cd {folder} && "
-    click.echo(f"next: {start}gpulayers lock && gpulayers build --matrix", err=True)
+    locked = lock and _lock(folder.absolute())
+    first = "" if locked else "gpulayers lock && "
+    click.echo(f"next: {start}{first}gpulayers build --matrix", err=True)
+
+
+def _lock(folder: Path) -> bool:
+    """Make the first lock; a machine that cannot (no engine, no network) has its project still."""
+    from gpulayers.cli import locking
+
+    try:
+        locking.make(load(Where(project=folder, matrix=None, only=(), registry="")), "")
+    except GpulayersError as error:
+        click.echo(f"not locked: {error}", err=True)
+        return False
+    return True
 
 
 def _check(scratch: Path) -> None:
