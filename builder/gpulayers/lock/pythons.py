@@ -22,7 +22,8 @@ def newest_standalone(python: str, platforms: Sequence[Platform], config: Path) 
     Raises: ProjectError: there is none; ToolError: uv cannot say.
     """
     argv = [uv_program(), "python", "list", python, f"--config-file={config}"]
-    argv += ["--all-versions", "--all-platforms", "--only-downloads", "--output-format=json"]
+    argv += ["--all-versions", "--all-platforms", "--all-arches", "--only-downloads"]
+    argv += ["--output-format=json"]
     done = process.run(argv, timeout_s=60)
     if not done.ok:
         said = "\n".join(f"  {line}" for line in done.tail(5))
