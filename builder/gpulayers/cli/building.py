@@ -32,6 +32,7 @@ from gpulayers.layer import stack
 from gpulayers.lock import file as lock_file
 from gpulayers.lock.make import refresh_models
 from gpulayers.lock.model import Lock
+from gpulayers.matrix import apps
 from gpulayers.plan.model import Image, Plan
 from gpulayers.plan.platforms import demand_one
 from gpulayers.record import Records, Report, format_report, write
@@ -198,6 +199,8 @@ def _demand_secrets(found: Loaded, settings: Settings) -> None:
     """Refuse to start without a secret that a layer of the selected images asks for."""
     library = found.library
     layers = [library.single(kind) for kind in ("base", "tools", "model")]
+    if any(apps.of(found.matrix, cell) for cell in found.cells):
+        layers += [library.single(kind) for kind in ("devel", "app")]
     frameworks = {cell.framework.name for cell in found.cells}
     layers += [layer for name in sorted(frameworks) for layer in stack(library, name)]
     asked = {layer.name: layer.secrets for layer in layers if layer.secrets}
