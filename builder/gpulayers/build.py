@@ -66,7 +66,7 @@ class Builder:
 
     def staging(self, image: Image) -> str:
         """Where an image waits for its gates."""
-        return f"{self.root}/{self.name}:staging-{image.key12}"
+        return f"{self.root}/{self.name}:{image.staging}"
 
     def build(
         self,

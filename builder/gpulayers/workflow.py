@@ -112,9 +112,7 @@ class Run:
         Raises: RemoteError: the registry cannot be asked what it has.
         """
         content = {image.key: self._ref(_content_tag(image)) for image in self.plan.images}
-        staged = {
-            image.key: self._ref(publish.staging_tag(image.key)) for image in self.plan.images
-        }
+        staged = {image.key: self._ref(image.staging) for image in self.plan.images}
         found = self.registry.resolve_many([*content.values(), *staged.values()])
         there: dict[str, tuple[str, bool]] = {}
         for image in self.plan.images:
@@ -263,7 +261,7 @@ class Run:
         identity: Gate,
         known: Mapping[GateName, Gate] | None = None,
     ) -> ImageRecord:
-        ref = self._ref(publish.staging_tag(image.key)).with_digest(digest)
+        ref = self._ref(image.staging).with_digest(digest)
         manifest = self.registry.manifest(ref, image.platform)
         self.listener.sent(image, self._count(manifest, new=status == "built"))
         if known is None:

@@ -17,9 +17,9 @@ from gpulayers.cli.locking import machine_inputs
 from gpulayers.cli.locking import make as make_lock
 from gpulayers.cli.options import secret_option, where, where_options
 from gpulayers.cli.progress import Progress, console
+from gpulayers.cli.pulled import let_go
 from gpulayers.cli.summary import print_summary
 from gpulayers.cli.working import alone, wait_option
-from gpulayers.engine import process
 from gpulayers.engine.buildx import Buildx
 from gpulayers.engine.docker import DockerEngine
 from gpulayers.engine.registry import Registry
@@ -156,13 +156,10 @@ def run(found: Loaded, settings: Settings) -> Report:
         missing = [image for image in plan.images if image.key not in there]
         _demand_space(missing, machine)
         job.missing = weights.hand_over(found, lock, missing, registry)
-        before = engine.digests_of(found.repository().name)
-        try:
+        with let_go(found.repository(), engine):
             with progress:
                 report = job.go(there)
             return _keep(report, found, settings)
-        finally:
-            _let_go(found.repository(), engine, before)
 
 
 def _machine(found: Loaded, registry: Registry) -> doctor.Machine:
@@ -180,13 +177,6 @@ def _demand_space(images: Sequence[Image], machine: doctor.Machine) -> None:
     said = needs.demand_space(needs.space(images), place) if place is not None else ""
     if said:
         click.echo(said, err=True)
-
-
-def _let_go(repository: ImageRef, engine: DockerEngine, before: frozenset[str]) -> None:
-    """Remove from the engine what this run pulled for its smoke tests: it is large."""
-    with process.tidying():
-        for digest in engine.digests_of(repository.name) - before:
-            engine.remove_image(repository.with_digest(digest))
 
 
 def _demand_place(found: Loaded, settings: Settings) -> None:

@@ -14,6 +14,7 @@ from gpulayers.cli import loaded as project_files
 from gpulayers.cli.building import REPORT
 from gpulayers.cli.loaded import Loaded
 from gpulayers.cli.options import where, where_options
+from gpulayers.cli.pulled import let_go
 from gpulayers.engine.docker import DockerEngine
 from gpulayers.engine.registry import Registry
 from gpulayers.errors import (
@@ -100,7 +101,8 @@ def test_command(
     found = project_files.load(where(project, matrix, only, registry))
     found.demand_cells()
     keeper = _test_keeper(found, level)
-    reports = [(t, keeper.smoke(t.image, t.ref)) for t in targets(found, refs)]
+    with let_go(found.repository(), DockerEngine()):
+        reports = [(t, keeper.smoke(t.image, t.ref)) for t in targets(found, refs)]
     if as_json:
         click.echo(json.dumps([_smoke_document(t, r) for t, r in reports], indent=2))
     else:

@@ -106,6 +106,11 @@ class Image:
         """The start of the key, as tags show it."""
         return self.key[:12]
 
+    @property
+    def staging(self) -> str:
+        """The tag that it waits under until its gates passed; nobody pulls by it."""
+        return f"staging-{self.key12}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:

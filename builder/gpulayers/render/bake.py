@@ -71,7 +71,8 @@ def cache_providers(images: Sequence[Image]) -> Mapping[str, tuple[str, ...]]:
 
 def _target(image: Image, around: Surroundings, providers: Sequence[str]) -> dict[str, object]:
     cache = f"${{REGISTRY}}/{around.name}-cache"
-    ref = f"${{REGISTRY}}/{around.name}:{image.tag}"
+    # Built by hand it waits for its gates as ours do: the tags that people pull are not touched.
+    ref = f"${{REGISTRY}}/{around.name}:{image.staging}"
     return {
         "context": ".",
         "dockerfile": f"images/{image.target}.Dockerfile",
