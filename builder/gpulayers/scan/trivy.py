@@ -60,7 +60,8 @@ class Trivy:
         """
         found = shutil.which(path or "trivy")
         if found is None:
-            msg = f"there is no Trivy at {path}" if path else "there is no trivy on PATH"
+            there = f"there is no Trivy at {path}" if path else "there is no trivy on PATH"
+            msg = f"{there}: wanted {MINIMUM} or newer, found none"
             raise ToolError(msg, hint=INSTALL)
         program = str(Path(found).absolute())
         argv = command.clean(program, "version", "--format", "json")
