@@ -39,6 +39,8 @@ kind = "tool"
 description = "One of two that need each other."
 needs = ["{need}"]
 """
+SECRETS = 'secrets = ["hf-token"]\n'
+LAYERS = Path(__file__).parents[2] / "layers"
 
 
 @pytest.fixture
@@ -61,7 +63,10 @@ def write(path: Path, text: str) -> None:
 
 
 def files(folder: Path) -> dict[Path, bytes]:
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    """All that was written; the file that only one run may hold is empty and says nothing."""
+    held = folder / ".gpulayers" / "lock"
+    found = (path for path in folder.rglob("*") if path.is_file() and path != held)
+    return {path: path.read_bytes() for path in found}
 
 
 def refused(project: Path, *words: str, command: str = "build") -> Result:
@@ -69,7 +74,7 @@ def refused(project: Path, *words: str, command: str = "build") -> Result:
     before = files(project)
     result = CliRunner().invoke(main, [command, "--project", str(project), *words])
     assert files(project) == before
-    assert not (project / ".gpulayers").exists()
+    assert not files(project / ".gpulayers").keys() - {project / ".gpulayers" / "lock"}
     assert result.stdout == ""
     return result
 
@@ -168,6 +173,32 @@ def test_a_layer_without_its_dockerfile_is_refused(project: Path) -> None:
     assert result.exit_code == 3
     assert "layers/mine/layer.toml" in result.stderr
     assert "Dockerfile.j2" in result.stderr
+
+
+def test_a_missing_secret_is_refused_with_its_id_and_who_asks_for_it(project: Path) -> None:
+    write(project / "layers" / "mine" / "layer.toml", LAYER.format(need="init") + SECRETS)
+    write(project / "layers" / "mine" / "Dockerfile.j2", "FROM tools AS {{ stage }}\n")
+    shutil.copytree(LAYERS / "cupy", project / "layers" / "cupy")
+    layer = project / "layers" / "cupy" / "layer.toml"
+    text = layer.read_text(encoding="utf-8")
+    write(layer, text.replace('needs = ["cuda"]', 'needs = ["cuda", "mine"]'))
+    result = refused(project)
+    assert result.exit_code == 3
+    assert "layer mine asks for the secret hf-token: not given" in result.stderr
+    assert "--secret id=hf-token,env=HF_TOKEN" in result.stderr
+
+
+def test_a_secret_that_is_not_there_is_refused_and_a_wrong_option_not_repeated(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NOT_THERE", raising=False)
+    result = refused(project, "--secret", "id=hf-token,env=NOT_THERE")
+    assert result.exit_code == 3
+    assert "secret hf-token: wanted its value in the variable NOT_THERE" in result.stderr
+    result = refused(project, "--secret", "open-sesame-1")
+    assert result.exit_code == 2
+    assert "wanted id=NAME,env=VARIABLE" in result.stderr
+    assert "open-sesame-1" not in result.stderr
 
 
 def test_a_moving_base_without_a_lock_is_refused_and_names_each_source(project: Path) -> None:

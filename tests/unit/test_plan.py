@@ -390,9 +390,12 @@ def test_platforms_have_tools_bases_and_targets_of_their_own() -> None:
     images = replace(GROUND.matrix.images, platforms=(AMD64, ARM64))
     on = relocked(replace(GROUND, matrix=replace(GROUND.matrix, images=images)))
     plan = plan_of(on)
-    assert len(plan.images) == 2 * len(PLAN.images)
+    # onnxruntime-gpu has no wheels for arm64 before 1.29, as its layer says: CuPy has.
+    both = [image for image in plan.images if image.cell.framework.name == "cupy"]
+    one = {image.platform for image in plan.images if image not in both}
+    assert (one, len(both)) == ({AMD64}, 8)
     assert len({image.key for image in plan.images}) == len(plan.images)
-    amd64, arm64 = plan.images[:2]
+    amd64, arm64 = both[:2]
     assert (amd64.platform, arm64.platform) == (AMD64, ARM64)
     assert arm64.target == f"{amd64.target}-arm64"
     assert arm64.tools.key != amd64.tools.key
