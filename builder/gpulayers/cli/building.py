@@ -95,6 +95,7 @@ def build_command(
     )
     found = project_files.load(where(project, matrix, only, registry))
     found.demand_cells()
+    _demand_secrets(found, settings)
     with alone(found.project.state, "build", wait=not options["no_wait"]):
         report = run(found, settings)
     print_summary(report, found, moved=settings.push)
@@ -117,7 +118,6 @@ def run(found: Loaded, settings: Settings) -> Report:
     from gpulayers.engine import buildx as builders
 
     _demand_place(found, settings)
-    _demand_secrets(found, settings)
     locked = _fitting_lock(found, settings)
     engine = DockerEngine()
     with Registry() as registry:

@@ -1,7 +1,6 @@
 """The machine's settings as files that steps of a build may read, and never keep."""
 
 import atexit
-import functools
 import os
 import shutil
 import tempfile
@@ -87,7 +86,7 @@ def prepare(
     _write(folder, bare)
     if bare == texts:
         return made
-    private = _passing_folder(folder)
+    private = _passing_folder()
     _write(private, texts)
     return replace(made, folder=private, kept=folder)
 
@@ -116,12 +115,9 @@ def _texts(
     }
 
 
-@functools.cache
-def _passing_folder(_kept: Path) -> Path:
-    """A folder of our own that is removed when this process ends; in memory where there is such."""
-    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    place = runtime if os.access(runtime, os.W_OK) else None
-    made = tempfile.mkdtemp(prefix=statelock.scratch_prefix(), dir=place)
+def _passing_folder() -> Path:
+    """A folder of our own that is removed when this process ends."""
+    made = tempfile.mkdtemp(prefix=statelock.scratch_prefix())
     atexit.register(shutil.rmtree, made, ignore_errors=True)
     return Path(made)
 
