@@ -1,6 +1,7 @@
 """Making a lock: each layer's wheels on top of the ones below, everything asked once."""
 
 import json
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +33,7 @@ from registry_fakes import (
 from gpulayers.bases import Workshop
 from gpulayers.engine.registry import digest_of
 from gpulayers.engine.registry.model import OCI_INDEX, OCI_MANIFEST
-from gpulayers.errors import ProjectError
+from gpulayers.errors import ProjectError, RemoteError
 from gpulayers.inputs import Inputs
 from gpulayers.lock import make, wanted
 from gpulayers.lock.file import format_lock
@@ -212,6 +213,38 @@ def test_the_first_source_that_has_that_python_gives_it(
     lock = World().make(replace(project(), pythons={"3.11": sources}))
     assert [one.source for one in lock.pythons] == [found]
     assert lock.pythons[0].version == {"debian": "3.11", "standalone": "3.11.9"}[found]
+
+
+def test_bases_that_cannot_be_had_are_told_together() -> None:
+    bases = {
+        name: replace(project().bases["debian12"], os=name, sources=(f"{HOST}/mirror/{name}:1",))
+        for name in ("debian12", "debian13", "tools")
+    }
+    with pytest.raises(RemoteError) as caught:
+        World().make(replace(project(), bases=bases))
+    for name in bases:
+        assert f"no source gave a base for {name}:" in str(caught.value)
+
+
+def test_what_is_not_asked_yet_is_left_when_something_failed() -> None:
+    asked: list[int] = []
+    free = threading.Event()
+
+    def wait(number: int) -> None:
+        asked.append(number)
+        free.wait(5)
+
+    def fail() -> None:
+        with make._pool() as pool:
+            for number in range(50):
+                pool.submit(wait, number)
+            threading.Timer(0.1, free.set).start()
+            msg = "no base"
+            raise RemoteError(msg)
+
+    with pytest.raises(RemoteError, match="no base"):
+        fail()
+    assert len(asked) <= make.WORKERS
 
 
 def test_each_platform_has_a_uv_of_its_own() -> None:

@@ -1,13 +1,14 @@
 """Making a lock: asks registries, archives and the package index what there is, once."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from gpulayers import bases
 from gpulayers.bases import Workshop
 from gpulayers.engine.buildx import Secret
-from gpulayers.errors import ProjectError
+from gpulayers.errors import ProjectError, RemoteError
 from gpulayers.inputs import Inputs
 from gpulayers.lock import closures, packages, pythons, wanted
 from gpulayers.lock.model import (
@@ -58,7 +59,7 @@ def make(matrix: Matrix, ask: Wanted, sources: Sources) -> Lock:
     Raises: RemoteError: something did not answer; ProjectError: something does not exist.
     """
     settings = sources.inputs({})
-    with ThreadPoolExecutor(WORKERS) as pool, ThreadPoolExecutor(WORKERS) as questions:
+    with _pool() as pool, _pool() as questions:
         tools = [pool.submit(_uv, settings, platform, sources) for platform in ask.platforms]
         resolved = pool.submit(
             closures.resolve, ask.closures, lambda q: sources.wheels(q, settings), questions
@@ -80,6 +81,17 @@ def make(matrix: Matrix, ask: Wanted, sources: Sources) -> Lock:
         closures=tuple(sorted((*layers, *(_uv_closure(*pair) for pair in more)))),
         models=_models(matrix, ask, sources),
     )
+
+
+@contextmanager
+def _pool() -> Iterator[ThreadPoolExecutor]:
+    """Workers that start nothing more once something failed: a fleet is hundreds of questions."""
+    with ThreadPoolExecutor(WORKERS) as workers:
+        try:
+            yield workers
+        except BaseException:
+            workers.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def refresh_models(matrix: Matrix, lock: Lock) -> Lock:
@@ -111,6 +123,10 @@ def _bases(ask: Wanted, sources: Sources, pool: ThreadPoolExecutor) -> tuple[Loc
         (names, platform): pool.submit(bases.resolve, name, names, platform, sources.workshop)
         for (names, platform), name in places.items()
     }
+    errors = [error for job in jobs.values() if (error := job.exception()) is not None]
+    lost = [error for error in errors if isinstance(error, RemoteError)]
+    if len(lost) > 1:
+        raise RemoteError("\n".join(dict.fromkeys(map(str, lost))), hint=lost[0].hint)
     found = [
         (name, suite, jobs[names, platform].result())
         for name, suite, names in ask.bases
