@@ -96,10 +96,8 @@ def test_a_cell_that_cannot_be_is_named_with_what_disagrees(
     assert locked.ok, locked.stderr
     other = project.copy(project.folder.with_name("wrong"))
     tables = other.folder.joinpath("matrix.toml").read_text(encoding="utf-8").split("\n[[exclude]]")
-    other.write(
-        "matrix.toml", "\n[[exclude]]".join(t for t in tables if "torch==2.7.1 on" not in t)
-    )
+    other.write("matrix.toml", "\n[[exclude]]".join(t for t in tables if "torch 2.7.1 on" not in t))
     refused = other.gpulayers("lock")
     assert refused.code == 3
     assert "cuda==12.8, torch==2.7.1, Python 3.11 3.12 3.13, linux/amd64: " in refused.stderr
-    assert "wants nvidia-cuda-runtime-cu12==12.6.77" in refused.stderr
+    assert re.search(r"torch==2.7.1 wants nvidia-\S+-cu12==", refused.stderr)
