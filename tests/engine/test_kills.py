@@ -19,7 +19,9 @@ from fleet import Project
 from registry_proxy import Fault, Proxy, Rule
 from tiny import GOOD, Maker, tiny_base, tiny_project
 
+from gpulayers.engine.process import Finished
 from gpulayers.engine.registry import Registry
+from gpulayers.refs import ImageRef
 
 __all__ = ["tiny_base", "tiny_project"]
 pytestmark = pytest.mark.timeout(1500)
@@ -84,7 +86,7 @@ def containers(docker: Docker, project: Project) -> str:
 
 def report_of(project: Project) -> fleet.Built:
     path = project.folder / fleet.REPORT
-    ended = fleet.Finished(argv=(), code=130, stdout="", stderr="", seconds=0, timed_out=False)
+    ended = Finished(argv=(), code=130, stdout="", stderr="", seconds=0, timed_out=False)
     return fleet.built(ended, path)
 
 
@@ -154,9 +156,7 @@ def ends_right(project: Project, client: Registry) -> None:
     for tag, image in build.images.items():
         assert image.tags == [f"{tag}-{image.key[:12]}", f"{tag}-edge"]
         for each in image.tags:
-            assert (
-                client.resolve(fleet.ImageRef.parse(f"{project.root}/gpu:{each}")) == image.digest
-            )
+            assert client.resolve(ImageRef.parse(f"{project.root}/gpu:{each}")) == image.digest
     assert leftovers(project) == []
     assert (project.folder / ".gpulayers" / "lock").read_text() == ""
 
@@ -245,7 +245,7 @@ def test_killed_while_something_is_on_its_way_to_the_registry(
         ends_right(project, client)
         moves = json.loads((project.folder / ".gpulayers" / "channels.json").read_text())["moves"]
         assert {move["new"] for move in moves} == {
-            client.resolve(fleet.ImageRef.parse(move["ref"])) for move in moves
+            client.resolve(ImageRef.parse(move["ref"])) for move in moves
         }
 
 

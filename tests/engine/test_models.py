@@ -8,7 +8,6 @@ import hashlib
 import json
 import secrets
 import shutil
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +17,10 @@ import fleet
 import pytest
 from conftest import Docker
 from fleet import Built, Image, Project
+from hub_server import COMMIT, Hub
 
 from gpulayers.engine.registry import Registry
 from gpulayers.refs import ImageRef, Platform
-
-sys.path.append(str(Path(__file__).parents[1] / "unit"))
-from hub_server import COMMIT, Hub
 
 # The first test that asks for it builds the images.
 pytestmark = pytest.mark.timeout(1500)
@@ -115,7 +112,7 @@ class Fetched:
 @pytest.fixture(scope="module")
 def artifact(registry: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     """An artifact that the real oras pushed; its reference."""
-    from oras.client import OrasClient  # noqa: PLC0415 - slow to load
+    from oras.client import OrasClient  # type: ignore[import-untyped]  # noqa: PLC0415 - slow
 
     folder = tmp_path_factory.mktemp("artifact")
     for name, data in BOXED_FILES.items():

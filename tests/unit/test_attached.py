@@ -15,8 +15,8 @@ from gpulayers.errors import ToolError
 pytestmark = pytest.mark.usefixtures("own_processes")
 
 
-def sh(script: str, **named: str) -> int:
-    return attached.attach(["sh", "-c", script], has_terminal=False, **named)
+def sh(script: str, *, env: dict[str, str] | None = None, handed: str = "") -> int:
+    return attached.attach(["sh", "-c", script], has_terminal=False, env=env, handed=handed)
 
 
 def test_what_it_says_goes_where_ours_goes(capfd: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ from gpulayers.cli.named import Named
 from gpulayers.engine import process
 from gpulayers.engine.docker import DockerEngine
 from gpulayers.engine.process import Finished
+from gpulayers.engine.registry import Response
 from gpulayers.errors import NothingSelectedError, RemoteError
 from gpulayers.record import Records
 
@@ -58,14 +59,14 @@ def engine(stdout: str = "", code: int = 1) -> DockerEngine:
     return DockerEngine(answer)
 
 
-def find(text: str, where: Where, **table: fakes.Response) -> tuple[Named, list[str]]:
+def find(text: str, where: Where, **table: Response) -> tuple[Named, list[str]]:
     answers = {f"{TAGS}/{tag.replace('_', '-')}": held for tag, held in table.items()}
     transport = fakes.FakeTransport({k.replace("--", "."): v for k, v in answers.items()})
     found = named.image_of(text, where, fakes.client(transport), engine())
     return found, transport.lines()
 
 
-def held(digest: str = DIGEST) -> fakes.Response:
+def held(digest: str = DIGEST) -> Response:
     return fakes.answer(200, docker_content_digest=digest)
 
 

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from gpulayers import disk
 from gpulayers.cli import main
 from gpulayers.engine import process
+from gpulayers.engine.docker import DockerEngine
 from gpulayers.engine.process import Finished
 
 KNOWN, OLD = image("app").digest, f"sha256:{'d' * 64}"
@@ -137,7 +138,7 @@ def test_a_link_is_removed_and_not_followed(tmp_path: Path) -> None:
     (state / "logs").symlink_to(outside)
     (piece,) = disk.of_state(state, set(), everything=False)
     assert piece.size_bytes == 0
-    assert disk.remove(piece, disk.DockerEngine()) == ""
+    assert disk.remove(piece, DockerEngine()) == ""
     assert not (state / "logs").is_symlink()
     assert (outside / "mine").exists()
 

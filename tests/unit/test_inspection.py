@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import sys
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -12,12 +13,18 @@ import registry_fakes as fakes
 
 from gpulayers import inspection
 from gpulayers.cli import inspecting
-from gpulayers.engine.registry import Descriptor, RegistryError, digest_of
+from gpulayers.engine.registry import Descriptor, RegistryError, Response, digest_of
 from gpulayers.engine.registry.documents import parse_config
+from gpulayers.engine.registry.model import OCI_INDEX
 from gpulayers.errors import RemoteError
 from gpulayers.inspection import Inspected, Subject, tree
 from gpulayers.inspection.source import read_saved
-from gpulayers.inspection.tree import UnreadableError, zstd
+from gpulayers.inspection.tree import UnreadableError
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 SITE = "opt/venv/lib/python3.11/site-packages"
 NUMPY = f"{SITE}/numpy-2.3.5.dist-info/METADATA"
@@ -243,7 +250,7 @@ def test_a_saved_file_without_an_image_is_refused(tmp_path: Path) -> None:
         read_saved(file, "mine:one")
 
 
-def in_registry(*answers: fakes.Response, data: bytes) -> tuple[list[bytes], list[str]]:
+def in_registry(*answers: Response, data: bytes) -> tuple[list[bytes], list[str]]:
     url = f"GET {fakes.ROOT}/team/app/blobs/{digest_of(data)}"
     transport = fakes.FakeTransport({url: list(answers)})
     parts = list(fakes.client(transport).stream(fakes.REF, blob(data), part_bytes=4))
@@ -271,7 +278,7 @@ def test_a_registry_that_gives_all_at_once_is_asked_once() -> None:
     [(fakes.answer(206, b"0123"), fakes.answer(206, b"45xx")), (fakes.answer(206, b""),)],
     ids=["other bytes", "no bytes"],
 )
-def test_a_blob_that_is_another_is_refused(answers: tuple[fakes.Response, ...]) -> None:
+def test_a_blob_that_is_another_is_refused(answers: tuple[Response, ...]) -> None:
     with pytest.raises(RegistryError, match="wanted sha256:"):
         in_registry(*answers, data=b"01234567")
 
@@ -279,7 +286,7 @@ def test_a_blob_that_is_another_is_refused(answers: tuple[fakes.Response, ...]) 
 def test_of_an_index_the_image_of_the_platform_is_taken() -> None:
     transport = fakes.FakeTransport(
         {
-            f"GET {fakes.ROOT}/team/app/manifests/one": fakes.held(fakes.INDEX, fakes.OCI_INDEX),
+            f"GET {fakes.ROOT}/team/app/manifests/one": fakes.held(fakes.INDEX, OCI_INDEX),
             f"GET {fakes.ROOT}/team/app/manifests/{digest_of(fakes.MANIFEST)}": fakes.held(
                 fakes.MANIFEST
             ),

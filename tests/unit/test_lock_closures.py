@@ -123,7 +123,8 @@ def test_all_that_cannot_be_is_told_at_once_with_what_disagrees(pool: ThreadPool
 
 
 def test_pythons_with_the_same_reason_share_a_line() -> None:
-    failed = {(python, AMD64, (CUDA, "jax==1")): "odd" for python in ("3.12", "3.11")}
+    stack: tuple[str, ...] = (CUDA, "jax==1")
+    failed = {(python, AMD64, stack): "odd" for python in ("3.12", "3.11")}
     assert "  cuda==12.8, jax==1, Python 3.11 3.12, linux/amd64: odd" in str(
         closures.refusal(failed)
     )

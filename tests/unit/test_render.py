@@ -19,6 +19,7 @@ from lock_samples import (
 )
 
 from gpulayers.errors import ProjectError
+from gpulayers.inputs import PROXIES
 from gpulayers.layer import Library, read_library
 from gpulayers.lock import wanted
 from gpulayers.plan.make import make
@@ -239,7 +240,7 @@ def test_images_are_pushed_without_being_kept_and_without_attestations() -> None
         assert {"push=true", "unpack=false", "store=false"} <= set(output.split(","))
         assert target["attest"] == ["type=provenance,disabled=true", "type=sbom,disabled=true"]
         # A proxy that is not set is no argument at all.
-        asked = {name: f'${{{name} != "" ? {name} : null}}' for name in bake.PROXIES}
+        asked = {name: f'${{{name} != "" ? {name} : null}}' for name in PROXIES}
         assert target["args"] == {"SOURCE_DATE_EPOCH": "315532800", **asked}
         assert target["platforms"] == ["linux/amd64"]
         assert target["dockerfile"] == f"images/{image.target}.Dockerfile"

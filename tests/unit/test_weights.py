@@ -360,7 +360,7 @@ def test_a_lock_is_for_a_source_a_revision_and_files() -> None:
     cells = [image.cell for image in plan_of(GROUND).images]
     asked = []
     for change in ({}, {"revision": "v2"}, {"files": ("*.bin",)}, {"place": "reference"}):
-        hub = replace(HUB, **change)  # type: ignore[arg-type]
+        hub = replace(HUB, **change)
         matrix = replace(ground.matrix, models={**ground.matrix.models, "magika": hub})
         asked.append(wanted.digest(wanted.gather(matrix, ground.library, cells)))
     assert len(set(asked)) == 3
