@@ -30,7 +30,7 @@ LINTERS: tuple[tuple[str, ...], ...] = (
 SUITES: dict[str, tuple[str, ...]] = {
     "unit": ("tests/unit", "-n", "auto"),
     "wheel": ("tests/wheel",),
-    "engine": ("tests/engine", "--engine", "--timeout", "900"),
+    "engine": ("tests/engine", "--engine", "--timeout", "1500", "-m", "not slow"),
 }
 PARTS = ("lint", *SUITES)
 JUNIT = ("tests", "failures", "errors", "skipped")
