@@ -7,6 +7,7 @@
 import json
 import os
 import secrets
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
@@ -22,6 +23,8 @@ from gpulayers.engine.registry import Registry
 Docker: TypeAlias = Callable[..., Finished]
 Push: TypeAlias = Callable[..., str]
 HERE = Path(__file__).parent
+# Started in the background of a shell we inherit that Ctrl-C is ignored; so would our children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 TIMEOUT_S = 300.0
 
 

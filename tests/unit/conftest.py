@@ -1,5 +1,6 @@
 """Unit tests touch no program, no network and no home folder: a fence around them says so."""
 
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ import pytest
 
 from gpulayers import secrecy
 
+# Started in the background of a shell we inherit that Ctrl-C is ignored; so would our children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 

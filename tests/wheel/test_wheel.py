@@ -27,7 +27,7 @@ WHEEL_FOLDERS: Mapping[str, str] = {
     "scans/": "gpulayers/_data/scans/",
     "starter/": "gpulayers/_data/starter/",
 }
-SDIST_FOLDERS = (*WHEEL_FOLDERS, "docs/", "tests/", "tools/")
+SDIST_FOLDERS = (*WHEEL_FOLDERS, "docs/", "examples/", "tests/", "tools/")
 SDIST_FILES = (
     *(".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md"),
     *("matrix.toml", "pyproject.toml"),
