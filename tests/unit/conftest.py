@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from gpulayers import secrecy
 
 # Started in the background of a shell we inherit that Ctrl-C is ignored; so would our children.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# Few examples, often: the suite is to be quick. `--hypothesis-profile=default` tries more.
+settings.register_profile("quick", max_examples=20, deadline=None)
+settings.load_profile("quick")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
