@@ -126,7 +126,8 @@ def _bases(ask: Wanted, sources: Sources, pool: ThreadPoolExecutor) -> tuple[Loc
     errors = [error for job in jobs.values() if (error := job.exception()) is not None]
     lost = [error for error in errors if isinstance(error, RemoteError)]
     if len(lost) > 1:
-        hint = "add sources that this machine can reach to these [base.OS]"
+        logins = dict.fromkeys(error.hint for error in lost if "docker login" in error.hint)
+        hint = "; ".join(logins) or "add sources that this machine can reach to these [base.OS]"
         raise RemoteError("\n".join(dict.fromkeys(map(str, lost))), hint=hint)
     found = [
         (name, suite, jobs[names, platform].result())
