@@ -17,6 +17,7 @@ from gpulayers.scan.scanner import Scanner
 ROOT = Path(__file__).resolve().parents[1]
 STATE = ROOT / ".gpulayers"
 REPORT = STATE / "report.json"
+LOCK = ROOT / "matrix.lock.toml"
 DATABASE = STATE / "demo" / "trivy-db"
 PLANTED = {"name": "PyYAML", "version": "5.3"}
 DISK_GB = 45
@@ -128,7 +129,7 @@ def main() -> None:
     say("the files of the project are right")
     gpulayers("check")
     say("everything by digest and hash")
-    if gpulayers("lock", "--check", "--registry", registry, check=False):
+    if not LOCK.is_file() or gpulayers("lock", "--check", "--registry", registry, check=False):
         gpulayers("lock", "--registry", registry)
     say("the main job")
     code = gpulayers("build", "--matrix", "--registry", registry, check=False)

@@ -271,3 +271,15 @@ def test_the_project_of_the_fixture_is_right(project: Path) -> None:
     assert result.exit_code == 0, result.output
     assert result.stdout == "4 cells kept, 0 excluded; no problems\n"
     assert shutil.which("docker") is None or not (project / ".gpulayers").exists()
+
+
+def test_an_unknown_framework_and_a_moving_base_are_told_beside_another_problem(
+    project: Path,
+) -> None:
+    text = MATRIX.replace("cupy==13.6.0", "cuppy==13.6.0").replace("[axes]", "[axes]\nfoo = 1")
+    text = text.replace(f"debian@{DIGEST}", "debian:12-slim")
+    write(project / "matrix.toml", text)
+    result = refused(project)
+    assert result.exit_code == 3
+    for word in ("axes.foo", "did you mean cupy?", "a digest, or a lock that holds one"):
+        assert word in result.stderr, result.stderr

@@ -93,7 +93,7 @@ def build_command(
         quiet=bool(options["quiet"]),
         given=given,
     )
-    found = project_files.load(where(project, matrix, only, registry))
+    found = project_files.load(where(project, matrix, only, registry), for_build=True)
     found.demand_cells()
     _demand_secrets(found, settings)
     with alone(found.project.state, "build", wait=not options["no_wait"]):

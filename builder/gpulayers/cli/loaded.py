@@ -1,6 +1,6 @@
 """The project as commands need it: every problem of every file at once, before anything starts."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,9 +110,10 @@ class Loaded:
         return plan_make.make(self.ground(lock), self.cells)
 
 
-def load(where: Where) -> Loaded:
+def load(where: Where, *, for_build: bool = False) -> Loaded:
     """Read all files of a project.
 
+    Shape: ``for_build`` counts a base whose tag moves among the problems where there is no lock.
     Raises: ProjectError: with every problem of matrix.toml, layers/ and scans/policy.toml.
     """
     project = find(Path.cwd(), project=where.project, matrix=where.matrix)
@@ -120,9 +121,12 @@ def load(where: Where) -> Loaded:
     library, of_layers = read_library(layer_folders(project), root=project.root)
     policy, of_policy = scan_policy.read(scan_file(project, "policy.toml"))
     found = [*problems, *of_layers, *of_policy]
-    if matrix is not None:
-        found += matrix_load.check_frameworks(matrix, library.frameworks())
-        found += check_components(matrix, library)
+    draft, _ = matrix_load.read_with_gaps(project.matrix_file, root=project.root)
+    if draft is not None:
+        found += matrix_load.check_frameworks(draft, library.frameworks())
+        found += check_components(draft, library)
+    if found and draft is not None and for_build:
+        found += _unlocked(draft, project)
     if found or matrix is None or policy is None:
         count = f"{len(found)} problem{'s' if len(found) != 1 else ''}"
         msg = f"{count} in the files of {project.root}"
@@ -137,6 +141,13 @@ def load(where: Where) -> Loaded:
         only=where.only,
         root=where.registry or matrix.images.registry,
     )
+
+
+def _unlocked(draft: Matrix, project: Project) -> list[Problem]:
+    """The bases with a moving tag, where there is no lock."""
+    if project.matrix_file.with_name(LOCK_FILE).is_file():
+        return []
+    return moving_bases(draft, draft.bases.keys() & set(draft.axes.os))
 
 
 def check_components(matrix: Matrix, library: Library) -> list[Problem]:
@@ -170,7 +181,7 @@ def read_lock(loaded: Loaded) -> Lock | None:
     return None
 
 
-def moving_bases(matrix: Matrix, oses: set[str]) -> list[Problem]:
+def moving_bases(matrix: Matrix, oses: Collection[str]) -> list[Problem]:
     """Sources of bases that are a registry's tag without a digest."""
     problems = []
     for os in sorted(oses):

@@ -22,6 +22,17 @@ def read(path: Path, *, root: Path | None = None) -> tuple[Matrix | None, tuple[
     Shape: ``root`` is the project's folder, where models are looked for and which file names in
     problems are relative to; None means the file's own folder.
     """
+    matrix, problems = read_with_gaps(path, root=root)
+    return (None if problems or matrix is None else _filled(matrix)), problems
+
+
+def read_with_gaps(
+    path: Path, *, root: Path | None = None
+) -> tuple[Matrix | None, tuple[Problem, ...]]:
+    """What could be read of a matrix, so that checks of others can tell theirs at the same time.
+
+    Shape: as ``read``; with problems, the matrix lacks what they are about.
+    """
     root = (root or path.parent).absolute()
     path = path.absolute()
     file = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
@@ -37,7 +48,7 @@ def read(path: Path, *, root: Path | None = None) -> tuple[Matrix | None, tuple[
         return None, report.ordered()
     matrix = sections.matrix(document, path=path, root=root)
     checks.run(matrix, report)
-    return (None if report.problems else _filled(matrix)), report.ordered()
+    return matrix, report.ordered()
 
 
 def check_frameworks(matrix: Matrix, known: Collection[str]) -> tuple[Problem, ...]:
