@@ -283,3 +283,29 @@ def test_an_unknown_framework_and_a_moving_base_are_told_beside_another_problem(
     assert result.exit_code == 3
     for word in ("axes.foo", "did you mean cupy?", "a digest, or a lock that holds one"):
         assert word in result.stderr, result.stderr
+
+
+@pytest.mark.parametrize(
+    "registry", ["https://x.example/y", "x.example/UP", "a b/c", "x.example/y\nz"]
+)
+def test_a_registry_that_is_none_is_refused(project: Path, registry: str) -> None:
+    result = refused(project, "--registry", registry, command="check")
+    assert result.exit_code == 3
+    assert "is not an image reference" in result.stderr
+
+
+def test_a_file_that_cannot_be_read_is_told_and_is_no_bug(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", "layers/words/layer.toml")
+
+    monkeypatch.setattr("gpulayers.cli.loaded.read_library", refuse)
+    result = refused(project, command="check")
+    assert result.exit_code == 3
+    assert "error: layers/words/layer.toml: Permission denied" in result.stderr
+
+
+def test_only_that_hits_no_cell_is_told_by_list_too(project: Path) -> None:
+    result = refused(project, "--only", "os=zz", command="list")
+    assert result.exit_code == 4

@@ -374,11 +374,13 @@ def test_files_are_written_whole_and_those_of_images_that_are_gone_go_away(
 ) -> None:
     folder = tmp_path / "render"
     (folder / "images").mkdir(parents=True)
-    (folder / "images" / "old.Dockerfile").touch()
+    ours = FILES[next(name for name in FILES if name.endswith(".Dockerfile"))]
+    (folder / "images" / "old.Dockerfile").write_text(ours, encoding="utf-8")
+    (folder / "images" / "mine.Dockerfile").write_text("FROM scratch\n", encoding="utf-8")
     (folder / "images" / "notes.txt").touch()
     files.write(folder, FILES)
     there = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
-    assert there == {*FILES, "images/notes.txt"}
+    assert there == {*FILES, "images/notes.txt", "images/mine.Dockerfile"}
     for name, text in FILES.items():
         assert (folder / name).read_text(encoding="utf-8") == text
 

@@ -1,5 +1,6 @@
 """The command line: one group, one place where errors become exit codes."""
 
+import errno
 import os
 import sys
 import traceback
@@ -85,9 +86,22 @@ class Commands(click.Group):
             sys.exit(130)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise  # click's own business; a pipe breaks when its reader has seen enough
+        except OSError as error:
+            if error.filename is None:
+                _say_bug(error)
+                sys.exit(1)
+            full = error.errno == errno.ENOSPC
+            _say_error(_of_file(error))
+            sys.exit(5 if full else 3)
         except Exception as error:  # noqa: BLE001 - the one boundary: a bug of ours, told as such
             _say_bug(error)
             sys.exit(1)
+
+
+def _of_file(error: OSError) -> GpulayersError:
+    """A file that cannot be read or written is no bug of ours: which, and why."""
+    msg = f"{error.filename}: {error.strerror or error}"
+    return GpulayersError(msg, hint="look at its place, its kind and its permissions")
 
 
 def _say_error(error: GpulayersError) -> None:

@@ -117,6 +117,8 @@ def load(where: Where, *, for_build: bool = False) -> Loaded:
     Raises: ProjectError: with every problem of matrix.toml, layers/ and scans/policy.toml.
     """
     project = find(Path.cwd(), project=where.project, matrix=where.matrix)
+    if where.registry:
+        ImageRef.parse(f"{where.registry}/image")
     matrix, problems = matrix_load.read(project.matrix_file, root=project.root)
     library, of_layers = read_library(layer_folders(project), root=project.root)
     policy, of_policy = scan_policy.read(scan_file(project, "policy.toml"))

@@ -50,6 +50,8 @@ def list_command(
 ) -> None:
     """Show the cells: kept, with their tags, and excluded, with our reasons."""
     found = project_files.load(where(project, matrix, only, registry))
+    if not found.selection.excluded:
+        found.demand_cells()
     if as_json:
         document = {
             "kept": [{"tag": tags.tag(found.matrix, c), "cell": c.values()} for c in found.cells],

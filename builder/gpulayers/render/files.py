@@ -8,6 +8,7 @@ from gpulayers.layer import Library
 from gpulayers.plan.model import Plan
 from gpulayers.render import bake, dockerfile
 from gpulayers.render.bake import Surroundings
+from gpulayers.render.dockerfile import BANNER
 
 BAKE_FILE = "docker-bake.json"
 
@@ -30,7 +31,8 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
     images = folder / "images"
     images.mkdir(parents=True, exist_ok=True)
     for stale in images.glob("*.Dockerfile"):
-        if f"images/{stale.name}" not in files:
+        # Only what we wrote: somebody else's Dockerfile in that folder is theirs.
+        if f"images/{stale.name}" not in files and _is_ours(stale):
             stale.unlink()
     for name, content in files.items():
         documents.write(folder / name, content)
@@ -46,3 +48,8 @@ def differences(folder: Path, files: Mapping[str, str]) -> tuple[str, ...]:
         if name in there and (folder / name).read_text(encoding="utf-8") != content
     }
     return tuple(sorted((there ^ files.keys()) | changed))
+
+
+def _is_ours(path: Path) -> bool:
+    start = BANNER.partition("\n")[0]
+    return path.read_text(encoding="utf-8", errors="replace").startswith(start)
