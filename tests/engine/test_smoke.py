@@ -78,10 +78,7 @@ class Bench:
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    registry = os.environ.get("GPULAYERS_REGISTRY")
-    if not registry:
-        pytest.skip("no registry: run this with `python3 tools/devenv run --`")
+def bench(registry: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     folder = tmp_path_factory.mktemp("bench")
     python_tree.make(folder / "root")
     (folder / "root" / "init.py").write_text(INIT)
