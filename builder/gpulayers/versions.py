@@ -1,7 +1,7 @@
 """Versions as people write them: CUDA's major.minor, Python's, a framework's exact pin."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 from packaging.version import InvalidVersion, Version
@@ -9,6 +9,7 @@ from packaging.version import InvalidVersion, Version
 from gpulayers.errors import ProjectError
 
 MINOR = re.compile(r"[1-9][0-9]*\.(0|[1-9][0-9]*)")
+DOTTED = re.compile(r"[0-9]+(\.[0-9]+)*", re.ASCII)
 PACKAGE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -72,3 +73,41 @@ class Pin:
     def format(self) -> str:
         """``NAME==VERSION``."""
         return f"{self.name}=={self.version}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Dotted:
+    """A version of dotted numbers, compared number by number: a driver, a toolkit, cuDNN.
+
+    Shape: ``570.26`` < ``570.124.06``; ``535`` < ``535.0``; leading zeros do not count, and are
+    kept in the text.
+    """
+
+    numbers: tuple[int, ...]
+    text: str = field(compare=False)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``N[.N]…``.
+
+        Raises: VersionError: anything else.
+        """
+        if DOTTED.fullmatch(text) is None:
+            msg = f"{text!r} is not a version of numbers and dots"
+            raise VersionError(msg)
+        return cls(tuple(int(part) for part in text.split(".")), text)
+
+    def format(self) -> str:
+        """The version as it was written."""
+        return self.text
+
+    @property
+    def release(self) -> MajorMinor:
+        """The first two numbers, such as CUDA's 12.8 of 12.8.1.
+
+        Raises: VersionError: there is only one.
+        """
+        if len(self.numbers) == 1:
+            msg = f"{self.text} has no minor version"
+            raise VersionError(msg)
+        return MajorMinor(self.numbers[0], self.numbers[1])

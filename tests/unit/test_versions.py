@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulayers.errors import ProjectError
-from gpulayers.versions import MajorMinor, Pin, VersionError
+from gpulayers.versions import Dotted, MajorMinor, Pin, VersionError
 
 NUMBERS = st.integers(0, 99)
 
@@ -65,3 +65,16 @@ def test_a_pin_without_an_exact_version_is_refused(version: str) -> None:
 
 def test_a_wrong_version_is_a_wrong_project_file() -> None:
     assert issubclass(VersionError, ProjectError)
+
+
+def test_dotted_versions_compare_number_by_number() -> None:
+    texts = ["535", "535.54.03", "535.183.01", "570.26", "570.124.06", "580.65.06"]
+    assert [one.text for one in sorted(map(Dotted.parse, reversed(texts)))] == texts
+    assert Dotted.parse("450.80.02") == Dotted.parse("450.80.2")
+    assert Dotted.parse("12.8.1").release == MajorMinor(12, 8)
+
+
+@pytest.mark.parametrize("text", ["", "535.", ".5", "5a", "535-1", "٣.1"])
+def test_a_dotted_version_is_only_numbers_and_dots(text: str) -> None:
+    with pytest.raises(VersionError, match="not a version of numbers and dots"):
+        Dotted.parse(text)

@@ -1,0 +1,298 @@
+"""What is known of CUDA, drivers, GPUs, wheels and images: rows of data, each with its source.
+
+An empty text, tuple or None never means two things: every field says what its absence is.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from gpulayers.versions import Dotted, MajorMinor
+
+ComputeCapability = MajorMinor
+Confidence = Literal[
+    "wheel",
+    "binary",
+    "registry",
+    "doc",
+    "source-code",
+    "build-script",
+    "secondary",
+    "inferred",
+    "unverified",
+]
+# These may warn; they never make a combination work, nor break one that a stronger fact decides.
+WEAK: frozenset[Confidence] = frozenset({"inferred", "unverified"})
+GpuClass = Literal["datacenter", "geforce", "workstation", "titan", "jetson"]
+Stack = Literal["driver", "jetpack"]
+DISTRIBUTION_INDEX = "pypi"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a row is from.
+
+    Shape: ``id`` is ``file/table/key``, unique over all facts; ``read`` is the day when the source
+    was read (``YYYY-MM-DD``); ``note`` may be empty.
+    """
+
+    id: str
+    source: str
+    read: str
+    confidence: Confidence
+    note: str = ""
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether the row may warn only."""
+        return self.confidence in WEAK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toolkit:
+    """A release of the CUDA toolkit.
+
+    Shape: ``native_driver`` is the driver that ships with it (PTX is compiled from there on), None
+    where that is not known; ``sms`` are the targets of its compiler, empty where not known;
+    ``image_os`` are the systems that nvidia/cuda had images of it for.
+    """
+
+    origin: Origin
+    version: Dotted
+    native_driver: Dotted | None
+    sms: frozenset[ComputeCapability]
+    sms_deprecated: frozenset[ComputeCapability]
+    image_os: tuple[str, ...]
+
+    @property
+    def release(self) -> MajorMinor:
+        """Its major.minor."""
+        return self.version.release
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinorFloor:
+    """The oldest driver on which every toolkit of a CUDA major runs, as far as its SASS goes."""
+
+    origin: Origin
+    major: int
+    driver: Dotted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """A generation of GPUs: compute capabilities from ``low`` to ``high``.
+
+    Shape: ``first_cuda`` None: not known; ``last_cuda`` and ``last_branch`` None: still supported.
+    """
+
+    origin: Origin
+    name: str
+    low: ComputeCapability
+    high: ComputeCapability
+    first_cuda: MajorMinor | None
+    last_cuda: MajorMinor | None
+    last_branch: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """A branch of the Linux driver.
+
+    Shape: ``native`` is the newest CUDA that it knows; ``low`` is the lowest compute capability it
+    drives; ``newest`` is the newest driver seen of it, None where none was; ``kind`` is LTS, LTSB,
+    PB, NFB or ""; ``first_release`` and ``end`` are ``YYYY-MM[-DD]`` or "" where not known.
+    """
+
+    origin: Origin
+    number: int
+    kind: str
+    native: MajorMinor
+    low: ComputeCapability
+    first_release: str
+    end: str
+    newest: Dotted | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JetPack:
+    """A JetPack release: Jetson's own driver stack, which no desktop driver stands in for.
+
+    Shape: ``native`` is the CUDA it brings; ``upgradable`` are the CUDA releases that run on it
+    with the compatibility package for Jetson, empty where none is known; ``gpus`` are the compute
+    capabilities it drives.
+    """
+
+    origin: Origin
+    major: int
+    version: str
+    native: MajorMinor
+    upgradable: tuple[MajorMinor, ...]
+    gpus: frozenset[ComputeCapability]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """A model of GPU.
+
+    Shape: ``brand`` is what NVML calls its brand, as in ``NVIDIA_REQUIRE_CUDA`` (``tesla``,
+    ``geforce``…), "" where not known; ``first_branch`` None: not known, ``last_branch`` None:
+    still supported; ``memory_gb`` as advertised, empty where not known; ``forward_compat`` says
+    whether forward compatibility is for its class, None where nobody knows; ``aliases`` are other
+    names of the very same.
+    """
+
+    origin: Origin
+    name: str
+    aliases: tuple[str, ...]
+    kind: GpuClass
+    architecture: str
+    cc: ComputeCapability
+    brand: str
+    stack: Stack
+    memory_gb: tuple[float, ...]
+    first_cuda: MajorMinor | None
+    last_cuda: MajorMinor | None
+    first_branch: int | None
+    last_branch: int | None
+    forward_compat: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardCompat:
+    """A package of forward compatibility: a newer CUDA driver library on an older driver.
+
+    Shape: ``hosts`` are the driver branches it works on; ``built_from`` is the driver it was taken
+    from, None where not known.
+    """
+
+    origin: Origin
+    package: str
+    cuda: MajorMinor
+    built_from: Dotted | None
+    hosts: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CudnnRange:
+    """What cuDNN from ``first`` to ``last``, both included, asks for on one CUDA major.
+
+    Shape: ``high`` is the highest compute capability that its table names, None where the table
+    gives no end that can be trusted.
+    """
+
+    origin: Origin
+    first: MajorMinor
+    last: MajorMinor
+    cuda_major: int
+    driver: Dotted | None
+    low: ComputeCapability | None
+    high: ComputeCapability | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Libc:
+    """The glibc of a system, such as ``debian12`` or ``ubuntu22.04``."""
+
+    origin: Origin
+    os: str
+    glibc: MajorMinor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """What installing one release of a framework gives on one platform, in one variant.
+
+    Shape: ``variant`` is ``cu128``, ``cu12`` (only the major is fixed), ``cpu``; ``index`` is the
+    name of the index that serves it, ``pypi`` for the plain one; ``is_default``: the plain install
+    takes it. ``cuda`` is the CUDA it was built with, None where that is not known more nearly than
+    ``cuda_major``, which is 0 for a build without CUDA. ``toolkit`` is the version of the CUDA
+    runtime that it pins, None where it asks for a range or brings none. ``pythons`` are ``3.12`` or
+    ``3.14t``, empty where not known. ``glibc`` None: not known. ``sms`` are the GPUs it has SASS
+    for and ``ptx`` the PTX, None where nobody looked. ``low`` is the lowest compute capability that
+    it supports by its own word. ``pins`` are other packages it asks for, as PEP 440 specifiers
+    ("" for any). ``published`` False: prepared, never seen on its index.
+    """
+
+    origin: Origin
+    package: str
+    version: str
+    variant: str
+    platform: str
+    index: str
+    is_default: bool
+    published: bool
+    cuda: MajorMinor | None
+    cuda_major: int
+    toolkit: Dotted | None
+    pythons: frozenset[str]
+    glibc: MajorMinor | None
+    sms: frozenset[ComputeCapability] | None
+    ptx: frozenset[ComputeCapability] | None
+    low: ComputeCapability | None
+    floor: Dotted | None
+    cudnn: str
+    pins: Mapping[str, str]
+    release_date: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairing:
+    """A package that belongs to certain releases of another: torchvision 0.23.0 to torch 2.8.0.
+
+    Shape: ``wants`` is a PEP 440 specifier over ``of``'s versions.
+    """
+
+    origin: Origin
+    package: str
+    version: str
+    of: str
+    wants: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaseImage:
+    """What a release of nvidia/cuda's images brings.
+
+    Shape: ``version`` is the tag's first part; ``requirement`` is the whole ``NVIDIA_REQUIRE_CUDA``
+    as the image has it, "" where not known; ``has_compat``: a package of forward compatibility is
+    in it; ``ended``: its own repository called it ended on the day of ``origin.read``; ``systems``
+    are the OS parts of its tags.
+    """
+
+    origin: Origin
+    version: Dotted
+    systems: tuple[str, ...]
+    requirement: str
+    has_compat: bool
+    ended: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A statement about how things work that code follows, with its source."""
+
+    origin: Origin
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """All facts. Every tuple is sorted by version or name, oldest first; mappings likewise.
+
+    Shape: ``builds`` are by package; ``rules`` by their short name (``sass-same-major``…).
+    """
+
+    toolkits: tuple[Toolkit, ...]
+    minor_floors: Mapping[int, MinorFloor]
+    generations: tuple[Generation, ...]
+    branches: Mapping[int, Branch]
+    jetpacks: tuple[JetPack, ...]
+    gpus: tuple[Gpu, ...]
+    forward: tuple[ForwardCompat, ...]
+    cudnn: tuple[CudnnRange, ...]
+    libcs: Mapping[str, Libc]
+    builds: Mapping[str, tuple[Build, ...]]
+    pairings: tuple[Pairing, ...]
+    images: tuple[BaseImage, ...]
+    rules: Mapping[str, Rule]
