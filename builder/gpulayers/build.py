@@ -2,8 +2,8 @@
 
 import re
 import shlex
-import shutil
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from gpulayers.engine.buildx import (
     StepFailure,
 )
 from gpulayers.engine.registry import Manifest, RegistryError, Trouble
+from gpulayers.engine.space import SpaceWatch
 from gpulayers.errors import GpulayersError, ToolError
 from gpulayers.failure import classify
 from gpulayers.inputs import Inputs
@@ -33,7 +34,6 @@ PUSH_WORK = ("exporting to image", "pushing", "exporting manifest")
 CLIENT = "the builder"
 # BuildKit itself has tried a broken push for some 5 s by then.
 PAUSES_S = (2.0,)
-FULL_BYTES = 64 * 10**6
 OF_REGISTRY = {
     Trouble.UNREACHABLE: "registry-unreachable",
     Trouble.SERVER: "registry-unreachable",
@@ -50,8 +50,8 @@ class Builder:
     """What images are built with.
 
     Shape: ``rendered`` is the folder of the bake file; ``logs`` that of the kept logs, or None;
-    ``given`` are the secrets that the layers ask for; ``disk`` is where the engine keeps its data,
-    None where that is not on this machine.
+    ``given`` are the secrets that the layers ask for; ``space`` watches the disk where the
+    engine keeps its data, None where that is not on this machine.
     """
 
     buildx: Buildx
@@ -62,7 +62,7 @@ class Builder:
     inputs: Inputs
     logs: Path | None = None
     given: tuple[Given, ...] = ()
-    disk: Path | None = None
+    space: SpaceWatch | None = None
 
     def staging(self, image: Image) -> str:
         """Where an image waits for its gates."""
@@ -80,7 +80,8 @@ class Builder:
         if self.inputs.ca is not None:
             settings.append(f"secrets+={Secret(id='ca', source=self.inputs.ca).format()}")
         title = f"image {image.tag}, key {image.key}; again: {self.repeat(image)}"
-        with logs.keep(self.logs, image.tag, title) as log:
+        watched = self.space.watched() if self.space is not None else nullcontext()
+        with logs.keep(self.logs, image.tag, title) as log, watched:
             outcome = self.buildx.bake(
                 self.rendered / BAKE_FILE,
                 image.target,
@@ -154,9 +155,9 @@ def failure(image: Image, said: StepFailure, *, cls: str, tools: Step, repeat: s
     )
 
 
-def class_of(image: Image, said: StepFailure, *, tools: Step, disk: Path | None) -> str:
+def class_of(image: Image, said: StepFailure, *, tools: Step, space: SpaceWatch | None) -> str:
     """The class of a failed build; the identity check is a step like others, and one of its own."""
-    cls = classify(said, disk_is_full=is_full(disk))
+    cls = classify(said, disk_is_full=space is not None and space.was_full())
     is_identity = failed_step(image, said, tools) == IDENTITY
     return "identity-mismatch" if is_identity and cls == "build-step-failed" else cls
 
@@ -176,13 +177,6 @@ def trouble(error: GpulayersError, repeat: str) -> Failure:
         stderr_tail=tuple(str(error).splitlines()) or (type(error).__name__,),
         repeat=repeat,
     )
-
-
-def is_full(disk: Path | None) -> bool:
-    """Whether nothing more can be written there; False where that is not on this machine."""
-    if disk is None or not disk.is_dir():
-        return False
-    return shutil.disk_usage(disk).free < FULL_BYTES
 
 
 def with_patience(

@@ -40,8 +40,8 @@ _ASKED = re.compile(r"(request: |from )(head|get)\b", re.IGNORECASE)
 def classify(said: StepFailure, *, disk_is_full: bool = False) -> str:
     """The class of a failed build, a name of ``classes.KINDS``.
 
-    Shape: ``disk_is_full`` is what was measured where the engine keeps its data, right after the
-    failure; a step that ran out of space is told from one that says so by that alone.
+    Shape: ``disk_is_full`` is what was measured where the engine keeps its data, up to a moment
+    before the failure; a step that ran out of space is told from one that says so by that alone.
     """
     if said.step == TIMED_OUT:
         return "build-timeout"

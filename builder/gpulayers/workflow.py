@@ -212,7 +212,7 @@ class Run:
         )
 
     def _class(self, image: Image, said: StepFailure) -> str:
-        cls = build.class_of(image, said, tools=self.plan.tools, disk=self.builder.disk)
+        cls = build.class_of(image, said, tools=self.plan.tools, space=self.builder.space)
         if cls == "auth-denied" and is_login_refused(said) and self._may_push():
             return "auth-expired"
         return cls

@@ -4,6 +4,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -23,6 +24,7 @@ from gpulayers.cli.working import alone, wait_option
 from gpulayers.engine.buildx import Buildx
 from gpulayers.engine.docker import DockerEngine
 from gpulayers.engine.registry import Registry
+from gpulayers.engine.space import SpaceWatch, free_bytes
 from gpulayers.errors import StaleError, ToolError
 from gpulayers.gates import Gatekeeper
 from gpulayers.history import History
@@ -131,7 +133,8 @@ def run(found: Loaded, settings: Settings) -> Report:
         plan = _sharded(found.plan(lock), settings.shard)
         demand_one(plan.images)
         disk = doctor.data_folder(machine)
-        builder = replace(_builder(found, lock, buildx, plan, settings.given), disk=disk)
+        space = SpaceWatch(partial(free_bytes, disk)) if disk is not None else None
+        builder = replace(_builder(found, lock, buildx, plan, settings.given), space=space)
         keeper = _keeper(found, engine, scanner)
         progress = Progress(plan=plan, quiet=settings.quiet, console=console(quiet=settings.quiet))
         channels = found.matrix.images.channels
