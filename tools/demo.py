@@ -15,9 +15,11 @@ from gpulayers.scan import gate, policy
 from gpulayers.scan.scanner import Scanner
 
 ROOT = Path(__file__).resolve().parents[1]
-STATE = ROOT / ".gpulayers"
+DEMO = ROOT / "examples" / "demo"
+STATE = DEMO / ".gpulayers"
+HERE = "examples/demo"
 REPORT = STATE / "report.json"
-LOCK = ROOT / "matrix.lock.toml"
+LOCK = DEMO / "matrix.lock.toml"
 DATABASE = STATE / "demo" / "trivy-db"
 PLANTED = {"name": "PyYAML", "version": "5.3"}
 DISK_GB = 45
@@ -34,9 +36,9 @@ def say(text: str) -> None:
 
 def gpulayers(*words: str, check: bool = True) -> int:
     """Run the command line as a user would, its output shown as it comes."""
-    print(f"$ gpulayers {' '.join(words)}", flush=True)
+    print(f"examples/demo$ gpulayers {' '.join(words)}", flush=True)
     code = subprocess.run(
-        [sys.executable, "-m", "gpulayers", *words], cwd=ROOT, check=False
+        [sys.executable, "-m", "gpulayers", *words], cwd=DEMO, check=False
     ).returncode
     if check and code:
         sys.exit(code)
@@ -92,7 +94,7 @@ def show_scanner(registry: str) -> None:
     raw = scanner.scan(
         ref.with_digest(digest), Platform.parse("linux/amd64"), reports=STATE / "demo" / "scans"
     )
-    rules, _ = policy.read(scan_file(Project.at(ROOT), "policy.toml"))
+    rules, _ = policy.read(scan_file(Project.at(DEMO), "policy.toml"))
     if rules is None:
         sys.exit("scans/policy.toml has problems: gpulayers check names them")
     done = gate.judged(raw, rules, "edge")
@@ -142,10 +144,12 @@ def main() -> None:
     say(f"done in {time.monotonic() - begin:.0f} s. What to look at:")
     print(f"  pull      docker pull {ref}   (`make status` says how to reach the engine)")
     print(f"  run       python3 tools/devenv run -- {shown}")
-    print("  catalog   .gpulayers/catalog/index.html")
-    print("  report    .gpulayers/report.json")
-    print("  files     .gpulayers/render/docker-bake.json and images/*.Dockerfile: plain ones")
-    print("  lock      matrix.lock.toml")
+    print(f"  catalog   {HERE}/.gpulayers/catalog/index.html")
+    print(f"  report    {HERE}/.gpulayers/report.json")
+    print(
+        f"  files     {HERE}/.gpulayers/render/docker-bake.json and images/*.Dockerfile: plain ones"
+    )
+    print(f"  lock      {HERE}/matrix.lock.toml")
     print("  again     make demo   (builds nothing: every image is there)")
     print("  away      make clean")
 

@@ -1,4 +1,4 @@
-"""Make models/digits again: train, write the ONNX file and its manifest, print reference values.
+"""Make the demo's model digits again: train, write ONNX and manifest, print reference values.
 
     python tools/make_digits.py [FOLDER]
 
@@ -123,7 +123,7 @@ def manifest(model: bytes) -> str:
 
 def main(arguments: list[str]) -> None:
     """Write the folder; print accuracy and the table for the smoke checks."""
-    folder = Path(arguments[0] if arguments else "models/digits")
+    folder = Path(arguments[0] if arguments else "examples/demo/models/digits")
     raw, labels = load_digits(return_X_y=True)
     pixels = raw / 16.0
     weights = train(pixels[:TRAINING], labels[:TRAINING])

@@ -19,7 +19,7 @@ from fleet import Project
 from gpulayers.engine import process
 from gpulayers.engine.process import Finished
 
-FLEET = fleet.ROOT / "examples" / "reference" / "matrix.toml"
+FLEET = fleet.ROOT / "matrix.toml"
 LOCK_S = 3600.0
 BASE = re.compile(r'\[base\."?(?P<os>[a-z0-9.-]+)"?\]\nsources = \[[^\]]*\]\n')
 PLATFORMS = 'platforms = ["linux/amd64", "linux/arm64"]'

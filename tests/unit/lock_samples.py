@@ -24,6 +24,7 @@ from gpulayers.matrix.select import choose
 from gpulayers.refs import Platform
 
 REPOSITORY = Path(__file__).parents[2]
+DEMO = REPOSITORY / "examples" / "demo"
 AMD64 = Platform("linux", "amd64")
 MB = 10**6
 # What a package brings along, and how much a big one weighs.

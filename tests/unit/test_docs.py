@@ -14,7 +14,11 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
     [
         *ROOT.glob("*.md"),
-        *(p for folder in ("docs", "models", "scans") for p in ROOT.glob(f"{folder}/*.md")),
+        *(
+            p
+            for folder in ("docs", "examples/demo/models", "scans")
+            for p in ROOT.glob(f"{folder}/*.md")
+        ),
     ]
 )
 LINK = re.compile(r"\]\(([^)\s]+)\)")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from lock_samples import REPOSITORY, cells_of, lock_for, packaged_library, read_matrix
+from lock_samples import DEMO, REPOSITORY, cells_of, lock_for, packaged_library, read_matrix
 
 from gpulayers.lock import file, wanted
 from gpulayers.plan.make import make
@@ -32,14 +32,14 @@ UPDATE = "GPULAYERS_UPDATE_GOLDEN"
 
 @functools.cache
 def rendered() -> Mapping[str, str]:
-    matrix, library = read_matrix(REPOSITORY / "matrix.toml"), packaged_library()
+    matrix, library = read_matrix(DEMO / "matrix.toml"), packaged_library()
     if os.environ.get(UPDATE):
         ask = wanted.gather(matrix, library, cells_of(matrix))
         file.write(LOCK, lock_for(ask, matrix))
     lock = file.read(LOCK)
     assert lock is not None
     plan = make(Ground(matrix=matrix, library=library, lock=lock, root=ROOT), cells_of(matrix))
-    around = Surroundings(root=ROOT, name=matrix.images.name, project=REPOSITORY)
+    around = Surroundings(root=ROOT, name=matrix.images.name, project=DEMO)
     return files.render(plan, library, around)
 
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lock_samples import (
     AMD64,
+    DEMO,
     REPOSITORY,
     cells_of,
     hash_of,
@@ -24,7 +25,7 @@ from gpulayers.lock.model import Closure, Lock, LockedBase, Package, PackageSet
 
 
 def small() -> Lock:
-    matrix = read_matrix(REPOSITORY / "matrix.toml")
+    matrix = read_matrix(DEMO / "matrix.toml")
     return lock_for(wanted.gather(matrix, packaged_library(), cells_of(matrix)), matrix)
 
 

@@ -10,7 +10,7 @@ import pytest
 from build_fakes import Call, FakeBuildx
 from lock_samples import (
     AMD64,
-    REPOSITORY,
+    DEMO,
     cells_of,
     hash_of,
     packaged_library,
@@ -95,7 +95,7 @@ class World:
 
 def project() -> Matrix:
     """The repository's matrix with bases that the fake registry holds."""
-    matrix = read_matrix(REPOSITORY / "matrix.toml")
+    matrix = read_matrix(DEMO / "matrix.toml")
     bases = {
         name: replace(matrix.bases["debian12"], os=name, sources=(IMAGE,), suite="bookworm")
         for name in ("debian12", "debian13", "tools")

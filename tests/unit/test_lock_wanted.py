@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lock_samples import AMD64, REPOSITORY, cells_of, packaged_library, read_matrix
+from lock_samples import AMD64, DEMO, REPOSITORY, cells_of, packaged_library, read_matrix
 from matrix_samples import FULL, write
 
 from gpulayers.errors import ProjectError
@@ -26,7 +26,7 @@ def library() -> Library:
 
 @pytest.fixture(scope="module")
 def matrix() -> Matrix:
-    return read_matrix(REPOSITORY / "matrix.toml")
+    return read_matrix(DEMO / "matrix.toml")
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_parts_of_cuda_have_packages_of_their_own(cuda: str, wanted_texts: tuple
 
 
 def test_a_framework_that_fixes_cuda_has_a_cuda_closure_of_its_own(library: Library) -> None:
-    matrix = read_matrix(REPOSITORY / "examples" / "reference" / "matrix.toml")
+    matrix = read_matrix(REPOSITORY / "matrix.toml")
     torch = [cell for cell in cells_of(matrix) if cell.framework.format() == "torch==2.8.0"][:1]
     closures = wanted.gather(matrix, library, torch).closures
     assert [one.platform for one in closures] == [AMD64, AMD64]
@@ -271,7 +271,7 @@ def test_any_part_of_the_cells_wants_a_part_of_the_whole(data: st.DataObject) ->
 
 @functools.cache
 def _repository() -> tuple[Matrix, Library]:
-    return read_matrix(REPOSITORY / "matrix.toml"), packaged_library()
+    return read_matrix(DEMO / "matrix.toml"), packaged_library()
 
 
 def _names(cells: list[Cell]) -> set[str]:

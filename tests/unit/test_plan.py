@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lock_samples import (
     AMD64,
+    DEMO,
     MB,
     REPOSITORY,
     cells_of,
@@ -38,7 +39,7 @@ ARM64 = replace(AMD64, architecture="arm64")
 
 def ground(**changes: object) -> Ground:
     """The repository's own project with a made-up lock."""
-    matrix, library = read_matrix(REPOSITORY / "matrix.toml"), packaged_library()
+    matrix, library = read_matrix(DEMO / "matrix.toml"), packaged_library()
     lock = lock_for(wanted.gather(matrix, library, cells_of(matrix)), matrix)
     made = Ground(matrix=matrix, library=library, lock=lock, root=ROOT)
     return replace(made, **changes)  # type: ignore[arg-type]
@@ -167,10 +168,9 @@ def test_keys_do_not_depend_on_the_registry() -> None:
 
 
 def test_keys_do_not_depend_on_the_folder_of_project_and_layers(tmp_path: Path) -> None:
-    for name in ("matrix.toml", "models", "layers"):
-        source = REPOSITORY / name
+    for source in (DEMO / "matrix.toml", DEMO / "models", REPOSITORY / "layers"):
         copy = shutil.copytree if source.is_dir() else shutil.copy
-        copy(source, tmp_path / name)
+        copy(source, tmp_path / source.name)
     matrix = read_matrix(tmp_path / "matrix.toml")
     library = read_library([tmp_path / "layers"], root=tmp_path)[0]
     lock = lock_for(wanted.gather(matrix, library, cells_of(matrix)), matrix)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from lock_samples import AMD64, REPOSITORY, cells_of, lock_for, packaged_library, read_matrix
+from lock_samples import AMD64, DEMO, cells_of, lock_for, packaged_library, read_matrix
 
 from gpulayers.errors import ProjectError
 from gpulayers.layer import Library
@@ -25,7 +25,7 @@ def planned(matrix: Matrix, library: Library) -> Plan:
 
 
 def on(*platforms: Platform) -> Matrix:
-    matrix = read_matrix(REPOSITORY / "matrix.toml")
+    matrix = read_matrix(DEMO / "matrix.toml")
     return replace(matrix, images=replace(matrix.images, platforms=platforms))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from lock_samples import (
+    DEMO,
     REPOSITORY,
     cells_of,
     hash_of,
@@ -36,7 +37,7 @@ INSTRUCTION = re.compile(
 
 
 def ground(library: Library) -> Ground:
-    matrix = read_matrix(REPOSITORY / "matrix.toml")
+    matrix = read_matrix(DEMO / "matrix.toml")
     lock = lock_for(wanted.gather(matrix, library, cells_of(matrix)), matrix)
     return Ground(matrix=matrix, library=library, lock=lock, root=ROOT)
 
@@ -44,7 +45,7 @@ def ground(library: Library) -> Ground:
 LIBRARY = packaged_library()
 GROUND = ground(LIBRARY)
 PLAN = make(GROUND, cells_of(GROUND.matrix))
-AROUND = Surroundings(root=ROOT, name="gpu", project=REPOSITORY)
+AROUND = Surroundings(root=ROOT, name="gpu", project=DEMO)
 FILES = files.render(PLAN, LIBRARY, AROUND)
 DOCKERFILES = {name: text for name, text in FILES.items() if name.endswith(".Dockerfile")}
 BAKE = json.loads(FILES[files.BAKE_FILE])
@@ -268,7 +269,7 @@ def test_a_base_of_another_registry_stays_where_it_is() -> None:
 
 
 def test_a_project_that_is_reached_through_a_link_finds_its_models(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(REPOSITORY)
+    (tmp_path / "link").symlink_to(DEMO)
     linked = bake.text(PLAN, replace(AROUND, project=tmp_path / "link"))
     assert linked == FILES[files.BAKE_FILE]
 

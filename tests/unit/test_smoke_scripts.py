@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SCRIPTS = sorted([*ROOT.glob("layers/*/smoke/*.py"), *ROOT.glob("models/*/smoke/*.py")])
+MODELS = ROOT / "examples" / "demo" / "models"
+SCRIPTS = sorted([*ROOT.glob("layers/*/smoke/*.py"), *MODELS.glob("*/smoke/*.py")])
 FRAMEWORKS = {"torch", "torchvision", "torchaudio", "jax", "tensorflow", "vllm"}
 OTHERS = {"numpy", "cupy", "onnxruntime", "magika", *FRAMEWORKS}
-DIGITS = ROOT / "models" / "digits"
+DIGITS = MODELS / "digits"
 
 
 def roots(path: Path) -> set[str]:

@@ -24,7 +24,7 @@ MB = 10**6
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    matrix, library = read_matrix(ROOT / "matrix.toml"), packaged_library()
+    matrix, library = read_matrix(ROOT / "examples" / "demo" / "matrix.toml"), packaged_library()
     cells = cells_of(matrix)[:2]
     lock = lock_for(wanted.gather(matrix, library, cells_of(matrix)), matrix)
     whole = plan_make.make(Ground(matrix=matrix, library=library, lock=lock, root="r"), cells)

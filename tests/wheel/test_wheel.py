@@ -23,7 +23,6 @@ ROOT = Path(__file__).resolve().parents[2]
 WHEEL_FOLDERS: Mapping[str, str] = {
     "builder/gpulayers/": "gpulayers/",
     "layers/": "gpulayers/_data/layers/",
-    "models/": "gpulayers/_data/models/",
     "scans/": "gpulayers/_data/scans/",
     "starter/": "gpulayers/_data/starter/",
 }
@@ -143,16 +142,18 @@ def test_the_installed_program_says_its_version(installed: Path) -> None:
 def test_the_installed_program_lists_a_project_with_the_packaged_layers(
     installed: Path, tmp_path: Path
 ) -> None:
-    shutil.copy(ROOT / "matrix.toml", tmp_path)
-    shutil.copytree(ROOT / "models", tmp_path / "models")
+    demo = ROOT / "examples" / "demo"
+    shutil.copy(demo / "matrix.toml", tmp_path)
+    shutil.copytree(demo / "models", tmp_path / "models")
     shown = run(installed / "bin" / "gpulayers", "list", "--matrix", cwd=tmp_path)
     assert "onnxruntime-gpu" in shown
     assert "cupy" in shown
 
 
-def test_the_packaged_matrix_is_whole(installed: Path) -> None:
-    """It names models; they and the layers that it needs are packaged beside it."""
+def test_the_packaged_reference_fleet_is_whole(installed: Path) -> None:
+    """It names no file, and the layers that it needs are packaged beside it."""
     (data,) = installed.glob("lib/python*/site-packages/gpulayers/_data")
     program = installed / "bin" / "gpulayers"
     shown = run(program, "list", "--matrix", data / "matrix.toml", cwd=Path("/"))
-    assert "digits" in shown
+    assert "torch" in shown
+    assert "vllm" in shown

@@ -20,6 +20,10 @@ MADE = (
     ".venv",
     ".gpulayers",
     "matrix.lock.toml",
+    "examples/demo/.gpulayers",
+    "examples/demo/matrix.lock.toml",
+    "examples/app/.gpulayers",
+    "examples/app/matrix.lock.toml",
     "build",
     "dist",
     "htmlcov",
@@ -83,7 +87,8 @@ def remove(layout: Layout) -> list[str]:
     gone = [path for path in found if path.exists() and _is_ignored(layout.checkout, path)]
     for path in gone:
         _remove_one(path)
-    return [str(path.relative_to(layout.checkout)) for path in gone if path.name in MADE]
+    shown = [str(path.relative_to(layout.checkout)) for path in gone]
+    return [name for name in shown if name in MADE]
 
 
 def _walk(checkout: Path, pattern: str) -> list[Path]:
