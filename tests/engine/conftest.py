@@ -99,8 +99,8 @@ def push(docker: Docker, registry: str, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture(scope="session")
 def demo_project(engine_env: dict[str, str], registry: str) -> Project:
-    """This checkout as a project, built to where the demo builds."""
-    return Project(folder=fleet.ROOT, root=f"{registry}/acme", env=engine_env)
+    """The demo of this checkout as a project, built to where `make demo` builds."""
+    return Project(folder=fleet.DEMO, root=f"{registry}/acme", env=engine_env)
 
 
 @pytest.fixture(scope="session")

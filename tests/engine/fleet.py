@@ -17,6 +17,7 @@ from gpulayers.engine.registry import Registry
 from gpulayers.refs import ImageRef
 
 ROOT = Path(__file__).resolve().parents[2]
+DEMO = ROOT / "examples" / "demo"
 REPORT = Path(".gpulayers", "report.json")
 LOCK = "matrix.lock.toml"
 BUILD_S = 900.0
@@ -159,8 +160,8 @@ class Project:
 def run_demo(checkout: Project) -> Built:
     """Run what `make demo` runs."""
     (checkout.folder / REPORT).unlink(missing_ok=True)
-    argv = [sys.executable, "tools/demo.py"]
-    finished = process.run(argv, cwd=checkout.folder, env=checkout.env, timeout_s=DEMO_S)
+    argv = [sys.executable, str(ROOT / "tools" / "demo.py")]
+    finished = process.run(argv, cwd=ROOT, env=checkout.env, timeout_s=DEMO_S)
     return built(finished, checkout.folder / REPORT)
 
 
