@@ -25,6 +25,7 @@ Confidence = Literal[
 WEAK: frozenset[Confidence] = frozenset({"inferred", "unverified"})
 GpuClass = Literal["datacenter", "geforce", "workstation", "titan", "jetson"]
 Stack = Literal["driver", "jetpack"]
+Code = Literal["wheel", "runtime", "torch", "none", "unknown"]
 DISTRIBUTION_INDEX = "pypi"
 
 
@@ -135,20 +136,17 @@ class JetPack:
 class Gpu:
     """A model of GPU.
 
-    Shape: ``brand`` is what NVML calls its brand, as in ``NVIDIA_REQUIRE_CUDA`` (``tesla``,
-    ``geforce``…), "" where not known; ``first_branch`` None: not known, ``last_branch`` None:
-    still supported; ``memory_gb`` as advertised, empty where not known; ``forward_compat`` says
-    whether forward compatibility is for its class, None where nobody knows; ``aliases`` are other
-    names of the very same.
+    Shape: ``first_branch`` None: not known, ``last_branch`` and ``last_cuda`` None: still
+    supported, or, on JetPack, not a matter of branches; ``memory_gb`` as advertised, empty where
+    not known; ``forward_compat`` says whether forward compatibility is for its class, None where
+    nobody knows; ``hosts`` are the machines it comes in, as ``uname -m`` says.
     """
 
     origin: Origin
     name: str
-    aliases: tuple[str, ...]
     kind: GpuClass
     architecture: str
     cc: ComputeCapability
-    brand: str
     stack: Stack
     memory_gb: tuple[float, ...]
     first_cuda: MajorMinor | None
@@ -156,6 +154,7 @@ class Gpu:
     first_branch: int | None
     last_branch: int | None
     forward_compat: bool | None
+    hosts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,15 +202,18 @@ class Libc:
 class Build:
     """What installing one release of a framework gives on one platform, in one variant.
 
-    Shape: ``variant`` is ``cu128``, ``cu12`` (only the major is fixed), ``cpu``; ``index`` is the
-    name of the index that serves it, ``pypi`` for the plain one; ``is_default``: the plain install
-    takes it. ``cuda`` is the CUDA it was built with, None where that is not known more nearly than
-    ``cuda_major``, which is 0 for a build without CUDA. ``toolkit`` is the version of the CUDA
-    runtime that it pins, None where it asks for a range or brings none. ``pythons`` are ``3.12`` or
-    ``3.14t``, empty where not known. ``glibc`` None: not known. ``sms`` are the GPUs it has SASS
-    for and ``ptx`` the PTX, None where nobody looked. ``low`` is the lowest compute capability that
-    it supports by its own word. ``pins`` are other packages it asks for, as PEP 440 specifiers
-    ("" for any). ``published`` False: prepared, never seen on its index.
+    Shape: ``variant`` is ``cu128``, ``cu12`` (only the major is fixed), ``cpu``, or ``unknown``;
+    ``index`` is the name of the index that serves it, ``pypi`` for the plain one; ``is_default``:
+    the plain install takes it; ``published`` False: prepared, never seen on its index.
+    ``cuda`` is the CUDA it was built with, None where that is not known more nearly than
+    ``cuda_major``, which is 0 for a build without CUDA and None where nothing is known.
+    ``toolkit`` is the release of the CUDA runtime that it pins, None where it asks for a range,
+    brings none, or nobody looked. ``code`` says where its GPU code is: in the ``wheel`` (then
+    ``sms`` and ``ptx`` list it, and ``exact_sms`` what runs on that very chip only), made at run
+    time by the CUDA that is installed (``runtime``), in the ``torch`` that it pins, ``none``, or
+    ``unknown``. ``low`` is the lowest compute capability by its own word, ``floor`` the oldest
+    driver. ``cudnn`` is an exact version or "". ``pins`` are packages that it asks for, as PEP 440
+    specifiers ("" for any). ``pythons`` are ``3.12`` or ``3.14t``, empty where not known.
     """
 
     origin: Origin
@@ -223,12 +225,14 @@ class Build:
     is_default: bool
     published: bool
     cuda: MajorMinor | None
-    cuda_major: int
+    cuda_major: int | None
     toolkit: Dotted | None
     pythons: frozenset[str]
     glibc: MajorMinor | None
-    sms: frozenset[ComputeCapability] | None
-    ptx: frozenset[ComputeCapability] | None
+    code: Code
+    sms: frozenset[ComputeCapability]
+    exact_sms: frozenset[ComputeCapability]
+    ptx: frozenset[ComputeCapability]
     low: ComputeCapability | None
     floor: Dotted | None
     cudnn: str
@@ -254,16 +258,18 @@ class Pairing:
 class BaseImage:
     """What a release of nvidia/cuda's images brings.
 
-    Shape: ``version`` is the tag's first part; ``requirement`` is the whole ``NVIDIA_REQUIRE_CUDA``
-    as the image has it, "" where not known; ``has_compat``: a package of forward compatibility is
-    in it; ``ended``: its own repository called it ended on the day of ``origin.read``; ``systems``
-    are the OS parts of its tags.
+    Shape: ``version`` is the tag's first part, ``systems`` are the OS parts of its tags;
+    ``require_first`` is the first term of its ``NVIDIA_REQUIRE_CUDA``, "unknown" where that was not
+    read, ``require_branches`` the driver branches that the further terms admit by brand;
+    ``has_compat``: a package of forward compatibility is in it; ``ended``: its own repository
+    called it ended on the day that its note names.
     """
 
     origin: Origin
     version: Dotted
     systems: tuple[str, ...]
-    requirement: str
+    require_first: str
+    require_branches: tuple[int, ...]
     has_compat: bool
     ended: bool
 
@@ -273,6 +279,7 @@ class Rule:
     """A statement about how things work that code follows, with its source."""
 
     origin: Origin
+    name: str
     text: str
 
 
