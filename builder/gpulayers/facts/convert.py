@@ -25,23 +25,21 @@ class RowError(ValueError):
 def read(kind: type[Row], table: Mapping[str, object], *, origin: Origin) -> Row:
     """A row of facts.
 
-    Raises: RowError: a key is missing, unknown or of another type.
+    Raises: RowError: with every key that is missing, unknown or of another type.
     """
     readers = _readers(kind)
-    if table.keys() != readers.keys():
-        missing = sorted(readers.keys() - table.keys())
-        unknown = sorted(table.keys() - readers.keys())
-        msg = (
-            f"missing keys: {', '.join(missing) or 'none'}; unknown: {', '.join(unknown) or 'none'}"
-        )
-        raise RowError(msg)
     values: dict[str, object] = {"origin": origin}
+    problems = [f"{name}: unknown key" for name in sorted(table.keys() - readers.keys())]
     for name, reader in readers.items():
+        if name not in table:
+            problems.append(f"{name}: missing")
+            continue
         try:
             values[name] = reader(table[name])
         except (ValueError, VersionError) as error:
-            msg = f"{name}: {error}"
-            raise RowError(msg) from error
+            problems.append(f"{name}: {error}")
+    if problems:
+        raise RowError("; ".join(problems))
     return kind(**values)
 
 

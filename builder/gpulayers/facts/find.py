@@ -10,6 +10,7 @@ from gpulayers.facts.model import (
     Build,
     ComputeCapability,
     Facts,
+    Generation,
     Gpu,
     JetPack,
     Libc,
@@ -65,7 +66,10 @@ def gpu(facts: Facts, text: str) -> Gpu | ComputeCapability:
 def _part(facts: Facts, words: set[str]) -> Gpu | None:
     """The GPU whose name has these words; of several, the first when all are judged alike."""
     found = [each for each in facts.gpus if words and words <= set(_words(each.name))]
-    alike = {(each.cc, each.kind, each.first_branch, each.last_branch) for each in found}
+    alike = {
+        (each.cc, each.kind, each.brand, each.stack, each.first_branch, each.last_branch)
+        for each in found
+    }
     return found[0] if len(alike) == 1 else None
 
 
@@ -103,19 +107,15 @@ def _names(facts: Facts) -> dict[tuple[str, ...], Gpu]:
 
 
 def driver(facts: Facts, text: str) -> Dotted | JetPack:
-    """A driver version, a bare branch (one number), or a JetPack release.
+    """A driver version, a bare branch (one number), or a JetPack release (``jetpack6.2``).
 
+    Shape: of a bare ``jetpack6`` its first release, which knows the least; of a release that is
+    not known itself, the newest known one before it.
     Raises: FactError: neither.
     """
     match = JETPACK.fullmatch(text.strip().lower())
     if match is not None:
-        major = int(match["version"].partition(".")[0])
-        for each in facts.jetpacks:
-            if each.major == major:
-                return each
-        known = ", ".join(f"jetpack{each.major}" for each in facts.jetpacks)
-        msg = f"unknown JetPack {text!r}: known are {known}"
-        raise FactError(msg)
+        return _jetpack(facts, Dotted.parse(match["version"]))
     try:
         return Dotted.parse(text.strip())
     except VersionError as error:
@@ -123,11 +123,30 @@ def driver(facts: Facts, text: str) -> Dotted | JetPack:
         raise FactError(msg, hint="nvidia-smi prints it as Driver Version") from error
 
 
+def _jetpack(facts: Facts, asked: Dotted) -> JetPack:
+    family = [each for each in facts.jetpacks if each.major == asked.numbers[0]]
+    if not family:
+        known = ", ".join(f"jetpack{each.version}" for each in facts.jetpacks)
+        msg = f"unknown JetPack {asked.format()}: known are {known}"
+        raise FactError(msg)
+    not_newer = [each for each in family if Dotted.parse(each.version) <= asked]
+    return not_newer[-1] if not_newer else family[0]
+
+
 def branch_of(facts: Facts, version: Dotted) -> Branch | None:
     """The branch of a driver; of one newer than all known, the newest; None for an unknown one."""
     number = version.numbers[0]
     newest = max(facts.branches)
     return facts.branches.get(min(number, newest))
+
+
+def generation_of(facts: Facts, cc: ComputeCapability) -> Generation | None:
+    """The generation of a compute capability; where two reach over it, the narrower one.
+
+    Shape: Rubin's 10.7 lies inside Blackwell's 10.0 to 12.1.
+    """
+    found = [each for each in facts.generations if each.low <= cc <= each.high]
+    return max(found, key=lambda each: each.low, default=None)
 
 
 def toolkits_of(facts: Facts, release: MajorMinor) -> tuple[Toolkit, ...]:

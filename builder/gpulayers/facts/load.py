@@ -1,6 +1,6 @@
 """The packaged facts, read strictly: every row with its id, source and confidence."""
 
-import tomllib
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +14,8 @@ from gpulayers.versions import Dotted, MajorMinor
 
 Row = TypeVar("Row")
 DATA = Path(__file__).parent / "data"
+# The rows of all TOML files in one, made by tools/pack_facts.py: TOML is slow to read.
+PACKED = DATA / "facts.json"
 CORE = ("cuda", "cudnn", "drivers", "forward-compat", "gpus", "images", "os", "rules")
 # What judging a framework needs beside its own file.
 BESIDE = {"vllm": ("torch",), "xformers": ("torch",)}
@@ -54,28 +56,38 @@ class _Rows:
         return tuple(row for row in self.tables[table] if isinstance(row, kind))
 
 
-def load(packages: Collection[str] = PACKAGES, *, folder: Path = DATA) -> Facts:
+def load(packages: Collection[str] = PACKAGES, *, path: Path = PACKED) -> Facts:
     """The facts; of frameworks, those of ``packages`` and of what they stand on.
 
     Shape: a package that nothing is known of has no builds. Read once a process.
     Raises: FactsError: with everything that is wrong in the files.
     """
     wanted = {name for each in packages for name in (each, *BESIDE.get(each, ()))}
-    return _load(tuple(sorted(wanted & set(PACKAGES))), folder)
+    return _load(tuple(sorted(wanted & set(PACKAGES))), path)
 
 
 @cache
-def _load(packages: tuple[str, ...], folder: Path) -> Facts:
-    texts = {name: (folder / f"{name}.toml").read_text("utf-8") for name in (*CORE, *packages)}
-    return parse(texts)
+def _load(packages: tuple[str, ...], path: Path) -> Facts:
+    documents = _documents(path)
+    return parse({name: documents.get(name) for name in (*CORE, *packages)})
 
 
-def parse(texts: Mapping[str, str]) -> Facts:
-    """Facts from the texts of files, by their names without the ending.
+@cache
+def _documents(path: Path) -> Mapping[str, object]:
+    match json.loads(path.read_bytes()):
+        case dict() as documents:
+            return documents
+        case found:
+            msg = f"{path.name}: wanted a table of files, found {type(found).__name__}"
+            raise FactsError(msg)
+
+
+def parse(documents: Mapping[str, object]) -> Facts:
+    """Facts from the tables of files, by the files' names without the ending.
 
     Raises: FactsError: with everything that is wrong.
     """
-    rows = _rows(texts)
+    rows = _rows(documents)
     if rows.problems:
         count = len(rows.problems)
         msg = f"{count} problems in the facts:\n" + "\n".join(f"  {p}" for p in rows.problems)
@@ -100,23 +112,31 @@ def parse(texts: Mapping[str, str]) -> Facts:
     )
 
 
-def _rows(texts: Mapping[str, str]) -> _Rows:
-    tables: dict[str, list[object]] = {name: [] for name in TABLES}
-    problems: list[str] = []
+def _rows(documents: Mapping[str, object]) -> _Rows:
+    rows = _Rows({name: [] for name in TABLES}, [])
     ids: set[str] = set()
-    for name, text in texts.items():
-        for table, found in tomllib.loads(text).items():
+    for name, document in documents.items():
+        if not isinstance(document, dict):
+            rows.problems.append(f"{name}.toml: wanted tables of rows, found {document!r}")
+            continue
+        for table, found in document.items():
             if table not in TABLES or not isinstance(found, list):
-                problems.append(f"{name}.toml: unknown table {table}")
+                rows.problems.append(f"{name}.toml: unknown table {table}")
                 continue
-            for index, row in enumerate(found):
-                where = f"{name}.toml: {table}[{index}]"
-                try:
-                    tables[table].append(_row(TABLES[table], row, name, ids))
-                except convert.RowError as error:
-                    problems.append(f"{where} {row.get('id', '')}: {error}")
-    problems += _unsorted(tables)
-    return _Rows(tables, problems)
+            _read(rows, name, table, found, ids)
+    rows.problems.extend(_unsorted(rows.tables))
+    return rows
+
+
+def _read(rows: _Rows, name: str, table: str, found: Iterable[object], ids: set[str]) -> None:
+    for index, row in enumerate(found):
+        if not isinstance(row, dict):
+            rows.problems.append(f"{name}.toml: {table}[{index}]: wanted a row, found {row!r}")
+            continue
+        try:
+            rows.tables[table].append(_row(TABLES[table], row, name, ids))
+        except convert.RowError as error:
+            rows.problems.append(f"{name}.toml: {table}[{index}] {row.get('id', '')}: {error}")
 
 
 def _row(kind: type[object], row: Mapping[str, object], file: str, ids: set[str]) -> object:

@@ -119,7 +119,7 @@ class Branch:
 class JetPack:
     """A JetPack release: Jetson's own driver stack, which no desktop driver stands in for.
 
-    Shape: ``native`` is the CUDA it brings; ``upgradable`` are the CUDA releases that run on it
+    Shape: ``version`` is the release that the row was read for; ``native`` is the CUDA it brings; ``upgradable`` are the CUDA releases that run on it
     with the compatibility package for Jetson, empty where none is known; ``gpus`` are the compute
     capabilities it drives.
     """
@@ -139,7 +139,9 @@ class Gpu:
     Shape: ``first_branch`` None: not known, ``last_branch`` and ``last_cuda`` None: still
     supported, or, on JetPack, not a matter of branches; ``memory_gb`` as advertised, empty where
     not known; ``forward_compat`` says whether forward compatibility is for its class, None where
-    nobody knows; ``hosts`` are the machines it comes in, as ``uname -m`` says.
+    nobody knows; ``hosts`` are the machines it comes in, as ``uname -m`` says; ``brand`` is what
+    NVML calls its brand, as ``NVIDIA_REQUIRE_CUDA`` compares it (``tesla``, ``geforce``…), "" where
+    nobody looked.
     """
 
     origin: Origin
@@ -147,6 +149,7 @@ class Gpu:
     kind: GpuClass
     architecture: str
     cc: ComputeCapability
+    brand: str
     stack: Stack
     memory_gb: tuple[float, ...]
     first_cuda: MajorMinor | None
@@ -161,8 +164,9 @@ class Gpu:
 class ForwardCompat:
     """A package of forward compatibility: a newer CUDA driver library on an older driver.
 
-    Shape: ``hosts`` are the driver branches it works on; ``built_from`` is the driver it was taken
-    from, None where not known.
+    Shape: ``hosts`` are the driver branches it works on by NVIDIA's table, ``admits`` further ones
+    that the package or its images let pass, which nobody promises; ``built_from`` is the driver it
+    was taken from, None where not known.
     """
 
     origin: Origin
@@ -170,6 +174,7 @@ class ForwardCompat:
     cuda: MajorMinor
     built_from: Dotted | None
     hosts: frozenset[int]
+    admits: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,7 +249,8 @@ class Build:
 class Pairing:
     """A package that belongs to certain releases of another: torchvision 0.23.0 to torch 2.8.0.
 
-    Shape: ``wants`` is a PEP 440 specifier over ``of``'s versions.
+    Shape: ``wants`` is a PEP 440 specifier over ``of``'s versions, "" where the package's metadata
+    says nothing: then any installs, and whether it works is not known.
     """
 
     origin: Origin
@@ -261,6 +267,8 @@ class BaseImage:
     Shape: ``version`` is the tag's first part, ``systems`` are the OS parts of its tags;
     ``require_first`` is the first term of its ``NVIDIA_REQUIRE_CUDA``, "unknown" where that was not
     read, ``require_branches`` the driver branches that the further terms admit by brand;
+    ``requirement`` is the whole of it for amd64, put together from these and the brands of its
+    time (``rules/rule/require-brands``), "" where it was not read;
     ``has_compat``: a package of forward compatibility is in it; ``ended``: its own repository
     called it ended on the day that its note names.
     """
@@ -270,6 +278,7 @@ class BaseImage:
     systems: tuple[str, ...]
     require_first: str
     require_branches: tuple[int, ...]
+    requirement: str
     has_compat: bool
     ended: bool
 

@@ -59,12 +59,36 @@ def test_every_known_gpu_is_found_by_its_own_name() -> None:
 def test_a_driver_is_a_version_a_branch_or_a_jetpack() -> None:
     assert find.driver(FACTS, "535.183.01") == Dotted.parse("535.183.01")
     assert find.driver(FACTS, "535") == Dotted.parse("535")
-    jetpack = find.driver(FACTS, "JetPack 6.1")
-    assert isinstance(jetpack, JetPack)
-    assert jetpack.major == 6
     for text in ("jetpack99", "new", ""):
         with pytest.raises(find.FactError, match="unknown"):
             find.driver(FACTS, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("jetpack6", "6.0"),
+        ("JetPack 6.1", "6.1"),
+        ("jetpack-6.2.1", "6.2"),
+        ("jetpack5.0", "5.1"),
+        ("jetpack7.1", "7.0"),
+        ("jetpack 7.2", "7.2"),
+    ],
+)
+def test_a_jetpack_is_known_by_its_release_or_its_major(text: str, version: str) -> None:
+    found = find.driver(FACTS, text)
+    assert isinstance(found, JetPack)
+    assert found.version == version
+
+
+def test_rubin_is_not_taken_for_blackwell() -> None:
+    names = {"10.7": "Rubin", "10.3": "Blackwell", "12.1": "Blackwell", "8.9": "Ada Lovelace"}
+    for text, name in names.items():
+        major, minor = text.split(".")
+        found = find.generation_of(FACTS, MajorMinor(int(major), int(minor)))
+        assert found is not None
+        assert found.name == name
+    assert find.generation_of(FACTS, MajorMinor(8, 8)) is None
 
 
 def test_a_driver_newer_than_all_is_of_the_newest_branch() -> None:
