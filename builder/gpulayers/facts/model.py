@@ -119,9 +119,9 @@ class Branch:
 class JetPack:
     """A JetPack release: Jetson's own driver stack, which no desktop driver stands in for.
 
-    Shape: ``version`` is the release that the row was read for; ``native`` is the CUDA it brings; ``upgradable`` are the CUDA releases that run on it
-    with the compatibility package for Jetson, empty where none is known; ``gpus`` are the compute
-    capabilities it drives.
+    Shape: ``version`` is the release that the row was read for; ``native`` is the CUDA it brings;
+    ``upgradable`` are the CUDA releases that run on it with the compatibility package for Jetson,
+    empty where none is known; ``gpus`` are the compute capabilities it drives.
     """
 
     origin: Origin
