@@ -1,7 +1,7 @@
 """Looking facts up by the words that people use."""
 
-import difflib
 import re
+from difflib import SequenceMatcher
 from functools import lru_cache
 
 from gpulayers.errors import ProjectError
@@ -23,8 +23,12 @@ CAPABILITY = re.compile(r"(?:sm_?|compute_?|cc)?(?P<major>\d{1,2})(?:\.(?P<minor
 COMPACT = re.compile(r"(?:sm|compute)_?(?P<major>\d{1,2})(?P<minor>\d)", re.ASCII)
 # Words that vendors and tools put around a name, and that name no other GPU when left out.
 NOISE = frozenset(
-    {"nvidia", "tesla", "gpu", "sxm", "sxm2", "sxm3", "sxm4", "sxm5", "pcie", "hbm3", "generation"}
+    {"nvidia", "tesla", "gpu", "sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "pcie", "hbm3"}
+    | {"generation", "workstation", "edition"}
 )
+# What the device plugin adds for a slice: a slice is judged as the whole.
+SLICE = re.compile(r"-mig-[0-9a-z.+]+$", re.ASCII)
+EXAMPLE = "A100-80GB"
 FAMILIES = ("geforce", "jetson", "dgx")
 MEMORY = re.compile(r"(\d+)gb?", re.ASCII)
 JETPACK = re.compile(r"jetpack[ -]?(?P<version>\d+(\.\d+)*)", re.ASCII)
@@ -41,7 +45,7 @@ def gpu(facts: Facts, text: str) -> Gpu | ComputeCapability:
     models that only differ in memory the first is given.
     Raises: FactError: no such GPU; names the nearest.
     """
-    asked = text.strip().lower()
+    asked = SLICE.sub("", text.strip().lower())
     match = CAPABILITY.fullmatch(asked) or COMPACT.fullmatch(asked)
     if match is not None:
         return MajorMinor(int(match["major"]), int(match["minor"]))
@@ -52,15 +56,23 @@ def gpu(facts: Facts, text: str) -> Gpu | ComputeCapability:
     part = _part(facts, set(_spellings(asked)[1]))
     if part is not None:
         return part
-    known = {
-        spelled: each.name
-        for each in facts.gpus
-        for spelled in (each.name.lower(), " ".join(_spellings(each.name)[3]))
-    }
-    near = difflib.get_close_matches(asked, known, n=1, cutoff=0.0)
-    msg = f"unknown GPU {text!r}: wanted a model as {facts.gpus[0].name}, or a compute capability"
-    hint = f"did you mean {known[near[0]]}? A compute capability as 8.9 does too" if near else ""
+    msg = f"unknown GPU {text!r}: wanted a model as {EXAMPLE}, or a compute capability"
+    hint = f"did you mean {_nearest(facts, asked)}? A compute capability as 8.9 does too"
     raise FactError(msg, hint=hint)
+
+
+def _nearest(facts: Facts, asked: str) -> str:
+    """The name that shares most words with what was asked, numbers before all; then letters."""
+    words = set(_words(asked))
+
+    def likeness(name: str) -> tuple[int, int, float]:
+        shared = words & set(_words(name))
+        numbers = sum(any(letter.isdigit() for letter in word) for word in shared)
+        plain = " ".join(_spellings(name)[3])
+        ratios = (SequenceMatcher(None, asked, each).ratio() for each in (name.lower(), plain))
+        return (numbers, len(shared), max(ratios))
+
+    return max((each.name for each in facts.gpus), key=likeness)
 
 
 def _part(facts: Facts, words: set[str]) -> Gpu | None:
@@ -76,6 +88,7 @@ def _part(facts: Facts, words: set[str]) -> Gpu | None:
 def _words(text: str) -> tuple[str, ...]:
     # "RTX4090" is "RTX 4090"; "A100" stays one word, as do "L4" and "GTX" of one letter and digits.
     parted = re.sub(r"\b(rtx|gtx|titan)(?=[0-9a-z])", r"\1 ", text.lower())
+    parted = re.sub(r"(?<=[0-9])(ti|super)\b", r" \1", parted)
     return tuple(word for word in re.split(r"[^a-z0-9]+", parted) if word)
 
 

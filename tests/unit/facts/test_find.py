@@ -24,6 +24,14 @@ SPELLED = {
     "orin": "Jetson AGX Orin",
     "NVIDIA RTX 6000 Ada Generation": "RTX 6000 Ada",
     "RTX A6000": "RTX A6000",
+    "GTX 1080Ti": "GeForce GTX 1080 Ti",
+    "nvidia-tesla-t4": "T4",
+    "NVIDIA GH200 480GB": "GH200",
+    "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb": "A100-80GB",
+    "NVIDIA RTX PRO 6000 Blackwell Workstation Edition": "RTX PRO 6000 Blackwell",
+    "RTX PRO 6000 Blackwell Server Edition": "RTX PRO 6000 Blackwell Server Edition",
+    "A100": "A100-40GB",
+    "H100": "H100",
 }
 
 
@@ -42,7 +50,15 @@ def test_a_compute_capability_does_for_a_gpu(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "nearest"),
-    [("H10", "H100"), ("RTX 409", "RTX 4090"), ("L400", "L40"), ("RTX 6000", "6000")],
+    [
+        ("H10", "H100"),
+        ("RTX 409", "RTX 4090"),
+        ("L400", "L40"),
+        ("RTX 6000", "6000"),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", "GeForce RTX 4090"),
+        ("H200 NVL", "H200"),
+        ("Orin NX", "Orin Nano"),
+    ],
 )
 def test_an_unknown_gpu_names_the_nearest(text: str, nearest: str) -> None:
     with pytest.raises(find.FactError, match="unknown GPU") as caught:
