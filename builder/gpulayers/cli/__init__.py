@@ -31,6 +31,7 @@ COMMANDS = {
     "scan": "gpulayers.cli.gating",
     "shell": "gpulayers.cli.handy",
     "test": "gpulayers.cli.gating",
+    "why": "gpulayers.cli.asking",
 }
 HELP = {
     "build": "Build, check, push and tag the images of the matrix: the main job.",
@@ -50,6 +51,7 @@ HELP = {
     "scan": "Scan images.",
     "shell": "A shell in an image.",
     "test": "Run the smoke ladder.",
+    "why": "Say whether a combination runs, and by which facts.",
 }
 
 

@@ -1,0 +1,199 @@
+"""What a base image brings: its requirement of the host, its compatibility libraries, its end."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from gpulayers.compat.model import Query, Reason
+from gpulayers.compat.reasons import failed, passed, unknown, warned
+from gpulayers.facts.model import (
+    BaseImage,
+    Branch,
+    ComputeCapability,
+    Facts,
+    Gpu,
+    GpuClass,
+    JetPack,
+)
+from gpulayers.versions import Dotted
+
+NVIDIA = re.compile(r"(?:(?:docker\.io|nvcr\.io)/)?nvidia/cuda:(?P<tag>[^@]+)(?:@.*)?")
+TAG = re.compile(r"(?P<version>\d+\.\d+(?:\.\d+)?)-(?P<rest>.+)", re.ASCII)
+# What NVML may call the brand of a board of each class; which of them, is not known by model.
+BRANDS: Mapping[GpuClass, tuple[str, ...]] = {
+    "datacenter": ("tesla", "nvidia"),
+    "workstation": ("quadro", "quadrortx", "nvidiartx", "nvidia"),
+    "geforce": ("geforce", "geforcertx"),
+    "titan": ("titan", "titanrtx"),
+    "jetson": ("unknown", "nvidia"),
+}
+# The brands that NVIDIA's own images admit below their CUDA. Source: images/… rows, rule require.
+ADMITTED = (
+    *("unknown", "nvidia", "tesla", "quadro", "quadrortx", "nvidiartx", "grid"),
+    *("vapps", "vpc", "vcs", "vws", "cloudgaming"),
+)
+CONDITION = re.compile(r"(?P<name>cuda|driver|brand|arch)(?P<op>>=|<=|!=|=|<|>)(?P<value>\S+)")
+REFUSED = "nvidia-container-cli: requirement error: unsatisfied condition"
+TWO_PARTS = 2
+
+
+def requirement_of(image: BaseImage) -> str:
+    """The whole ``NVIDIA_REQUIRE_CUDA`` of an image of NVIDIA's; "" where it was not read."""
+    if image.require_first == "unknown":
+        return ""
+    terms = [
+        f"brand={brand},driver>={number},driver<{number + 1}"
+        for number in image.require_branches
+        for brand in ADMITTED
+    ]
+    return " ".join([image.require_first, *terms])
+
+
+def satisfies(requirement: str, values: Mapping[str, str]) -> bool:
+    """Whether a host satisfies a requirement: blanks are OR, commas AND.
+
+    Shape: ``values`` has ``cuda``, ``driver``, ``brand`` and ``arch`` of the host.
+    """
+    return any(
+        all(_holds(condition, values) for condition in term.split(","))
+        for term in requirement.split()
+    )
+
+
+def _holds(condition: str, values: Mapping[str, str]) -> bool:
+    match = CONDITION.fullmatch(condition)
+    if match is None:
+        return False
+    found, wanted = values[match["name"]], match["value"]
+    if match["name"] == "brand":
+        return (found == wanted) == (match["op"] == "=")
+    left, right = _padded(found, wanted)
+    return {
+        "=": left == right,
+        "!=": left != right,
+        "<": left < right,
+        "<=": left <= right,
+        ">": left > right,
+        ">=": left >= right,
+    }[match["op"]]
+
+
+def _padded(left: str, right: str) -> tuple[list[int], list[int]]:
+    """Numbers of equal count: 535 is 535.0.0 here, as the runtime compares them."""
+    two = [list(Dotted.parse(text).numbers) for text in (left, right)]
+    longest = max(map(len, two))
+    first, second = ([*numbers, *[0] * (longest - len(numbers))] for numbers in two)
+    return first, second
+
+
+def rules(
+    query: Query,
+    gpu: Gpu | ComputeCapability,
+    driver: Dotted | JetPack,
+    branch: Branch | None,
+    facts: Facts,
+) -> Iterator[Reason]:
+    """What the base decides."""
+    match = NVIDIA.fullmatch(query.base)
+    if match is None:
+        yield warned("base-image", f"nothing is known of {query.base} and what it asks of a host")
+        return
+    parted = TAG.fullmatch(match["tag"])
+    version = parted["version"] if parted is not None else ""
+    image = next((each for each in facts.images if each.version.text == version), None)
+    if image is None:
+        yield from _unknown_tag(query, version, facts)
+        return
+    yield from end_of(image, facts)
+    if isinstance(driver, Dotted) and branch is not None:
+        yield from _requirement(query, image, gpu, driver, branch, facts)
+        yield from _libraries(image, gpu, branch, facts)
+
+
+def _unknown_tag(query: Query, version: str, facts: Facts) -> Iterator[Reason]:
+    if version.count(".") < TWO_PARTS:
+        text = f"{query.base}: the tag names no patch release, and moves or is gone"
+        yield warned("base-image", text, facts.rules["image-ends"].origin)
+    if query.toolkit_mode == "legacy":
+        text = f"what {query.base} asks of a host is not known"
+        yield unknown("container-requirement", text, facts.images[-1].origin)
+
+
+def end_of(image: BaseImage, facts: Facts) -> Iterator[Reason]:
+    """A warning where the tags of an image ended, and may be gone."""
+    newer = [
+        each.version.text
+        for each in facts.images
+        if each.version.release == image.version.release and each.version > image.version
+    ]
+    if image.ended or newer:
+        why = f"{newer[-1]} follows it" if newer else "its CUDA is no longer supported"
+        text = f"nvidia/cuda:{image.version.text} has ended ({why}): its tags are deleted in time"
+        yield warned("base-image", text, image.origin, facts.rules["image-ends"].origin)
+
+
+def _requirement(
+    query: Query,
+    image: BaseImage,
+    gpu: Gpu | ComputeCapability,
+    driver: Dotted,
+    branch: Branch,
+    facts: Facts,
+) -> Iterator[Reason]:
+    rule = facts.rules["require"].origin
+    if query.toolkit_mode in {"cdi", "jit-cdi"}:
+        text = f"{query.toolkit_mode} does not look at what the base asks of a host"
+        yield passed("container-requirement", text, rule)
+        return
+    requirement = requirement_of(image)
+    if not requirement:
+        text = f"what nvidia/cuda:{image.version.text} asks of a host was not read"
+        judge = unknown if query.toolkit_mode == "legacy" else warned
+        yield judge("container-requirement", text, image.origin, rule)
+        return
+    answers = {satisfies(requirement, host) for host in _hosts(gpu, driver, branch)}
+    asks = f"the base asks for {image.require_first}, or for one of the branches "
+    asks += f"{', '.join(map(str, image.require_branches))} on brands that leave out GeForce"
+    brands = facts.rules["require-brands"].origin
+    if answers == {True}:
+        yield passed("container-requirement", f"{asks}: it is", image.origin, rule)
+    elif query.toolkit_mode is None:
+        text = f"{asks}: refused in legacy mode, not looked at by CDI"
+        yield warned("container-requirement", text, image.origin, rule, brands)
+    elif answers == {False}:
+        text = f"{asks}; the container does not start"
+        error = f"{REFUSED}: {image.require_first}"
+        yield failed("container-requirement", text, image.origin, rule, brands, error=error)
+    else:
+        text = f"{asks}; it depends on the brand, which is not known"
+        yield unknown("container-requirement", text, image.origin, rule, brands)
+
+
+def _hosts(
+    gpu: Gpu | ComputeCapability, driver: Dotted, branch: Branch
+) -> Sequence[Mapping[str, str]]:
+    """What the host may say of itself, once for each brand that the GPU may have."""
+    every = tuple(dict.fromkeys(brand for brands in BRANDS.values() for brand in brands))
+    cc = gpu.cc if isinstance(gpu, Gpu) else gpu
+    return [
+        {
+            "cuda": branch.native.format(),
+            "driver": driver.text,
+            "brand": brand,
+            "arch": cc.format(),
+        }
+        for brand in (BRANDS[gpu.kind] if isinstance(gpu, Gpu) else every)
+    ]
+
+
+def _libraries(
+    image: BaseImage, gpu: Gpu | ComputeCapability, branch: Branch, facts: Facts
+) -> Iterator[Reason]:
+    if not image.has_compat or image.version.release <= branch.native:
+        return
+    hook = facts.rules["compat-hook"].origin
+    brings = f"the base brings the libraries of cuda-compat {image.version.release.format()}"
+    if isinstance(gpu, Gpu) and gpu.forward_compat is False:
+        text = f"{brings}, which {gpu.name} cannot use: a toolkit that takes them fails with 804"
+        yield warned("compat-libraries", text, image.origin, hook)
+    else:
+        yield passed("compat-libraries", brings, image.origin, hook)

@@ -1,0 +1,95 @@
+"""Floors of libraries and of the framework itself on the GPU."""
+
+from collections.abc import Iterator
+
+from packaging.specifiers import SpecifierSet
+
+from gpulayers.compat.model import Query, Reason
+from gpulayers.compat.reasons import failed, passed, unknown, warned
+from gpulayers.compat.subject import Subject
+from gpulayers.facts.model import Build, ComputeCapability, CudnnRange, Facts
+from gpulayers.versions import Dotted, VersionError
+
+CUDNN = "nvidia-cudnn-cu"
+NO_CUDNN = "CUDNN_STATUS_ARCH_MISMATCH"
+
+
+def rules(query: Query, subject: Subject, cc: ComputeCapability, facts: Facts) -> Iterator[Reason]:
+    """What cuDNN and the framework ask of the GPU."""
+    if subject.release is None:
+        return
+    yield from _cudnn(query, subject.build, cc, facts)
+    yield from _framework(subject, cc)
+
+
+def _framework(subject: Subject, cc: ComputeCapability) -> Iterator[Reason]:
+    build = subject.build
+    if build.low is None:
+        return
+    text = (
+        f"{build.package} supports compute capability {build.low.format()} and up by its own word"
+    )
+    if cc >= build.low:
+        yield passed("framework-floor", text, build.origin)
+    elif build.code == "torch":
+        # vLLM's floor is general knowledge: it can warn of what it does not decide.
+        yield unknown("framework-floor", f"{text}, not {cc.format()}", build.origin)
+    else:
+        yield failed("framework-floor", f"{text}, not {cc.format()}", build.origin)
+
+
+def _cudnn(query: Query, build: Build, cc: ComputeCapability, facts: Facts) -> Iterator[Reason]:
+    major = build.cuda_major or 0
+    name = f"{CUDNN}{major}"
+    asked = next((each.version for each in query.packages if each.name == name), "")
+    exact = asked or build.cudnn
+    if exact:
+        yield from _of_version(exact, major, cc, facts)
+    elif name in build.pins:
+        yield from _of_newest(build, build.pins[name], major, cc, facts)
+
+
+def _of_version(version: str, major: int, cc: ComputeCapability, facts: Facts) -> Iterator[Reason]:
+    try:
+        release = Dotted.parse(version).release
+    except VersionError:
+        return
+    for row in facts.cudnn:
+        if row.cuda_major == major and row.first <= release <= row.last:
+            yield _against(row, f"cuDNN {version}", cc)
+            return
+    yield warned("library-floor", f"nothing is known of cuDNN {version} on CUDA {major}")
+
+
+def _against(row: CudnnRange, title: str, cc: ComputeCapability) -> Reason:
+    if row.low is None or cc >= row.low:
+        low = f" from {row.low.format()} on" if row.low is not None else ""
+        return passed("library-floor", f"{title} is for GPUs{low}", row.origin)
+    text = f"{title} has nothing below {row.low.format()}"
+    if row.origin.is_weak:
+        return warned("library-floor", f"{text}, as far as is known", row.origin)
+    return failed("library-floor", f"{text}: not for {cc.format()}", row.origin, error=NO_CUDNN)
+
+
+def _of_newest(
+    build: Build, wanted: str, major: int, cc: ComputeCapability, facts: Facts
+) -> Iterator[Reason]:
+    """A range takes the newest: the newest rows that it allows, the last of them sure."""
+    spec = SpecifierSet(wanted)
+    allowed = [
+        row
+        for row in facts.cudnn
+        if row.cuda_major == major and spec.contains(f"{row.last.format()}.99", prereleases=True)
+    ]
+    sure = [row for row in allowed if not row.origin.is_weak]
+    if not sure:
+        return
+    rule = facts.rules["newest-of-major"].origin
+    newest = max(sure, key=lambda row: row.last)
+    title = f"{build.package} asks for cuDNN {wanted} and gets the newest, which"
+    if newest.low is None or cc >= newest.low:
+        text = f"{title} is for GPUs from {newest.low.format() if newest.low else '?'} on"
+        yield passed("library-floor", text, newest.origin, rule)
+        return
+    text = f"{title} since {newest.first.format()} has nothing below {newest.low.format()}"
+    yield failed("library-floor", text, newest.origin, rule, build.origin, error=NO_CUDNN)

@@ -1,0 +1,89 @@
+"""Whether it can be installed: Python, glibc, machine, and packages that belong together."""
+
+from collections.abc import Iterator
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from gpulayers.compat.model import PLAIN_CUDA, Query, Reason
+from gpulayers.compat.reasons import failed, passed, unknown, warned
+from gpulayers.facts import find
+from gpulayers.facts.model import Build, Facts, Gpu
+from gpulayers.versions import Pin
+
+
+def rules(query: Query, build: Build, facts: Facts) -> Iterator[Reason]:
+    """What installing it depends on, in the order of the rules."""
+    if query.python and build.package != PLAIN_CUDA:
+        yield _python(query, build)
+    if query.os:
+        yield from _glibc(query, build, facts)
+    for package in query.packages:
+        yield _pair(package, build, facts)
+
+
+def machine(query: Query, gpu: object) -> Iterator[Reason]:
+    """Whether the GPU comes in machines of the platform's architecture."""
+    if isinstance(gpu, Gpu) and query.platform.machine not in gpu.hosts:
+        text = f"{gpu.name} comes in {' and '.join(gpu.hosts)} machines, not in those of "
+        yield failed("cpu-architecture", text + query.platform.format(), gpu.origin)
+
+
+def _python(query: Query, build: Build) -> Reason:
+    title = f"{build.package} {build.version}"
+    if not build.pythons:
+        return unknown("python", f"for which Pythons {title} has wheels is not known", build.origin)
+    known = ", ".join(sorted(build.pythons, key=lambda p: (Version(p.rstrip("t")), p)))
+    if query.python in build.pythons:
+        return passed("python", f"{title} has a wheel for Python {query.python}", build.origin)
+    text = f"{title} has no wheel for Python {query.python}, only for {known}"
+    error = f"no matching distribution found for {build.package}=={build.version}"
+    return failed("python", text, build.origin, error=error)
+
+
+def _glibc(query: Query, build: Build, facts: Facts) -> Iterator[Reason]:
+    if build.glibc is None:
+        return
+    libc = find.libc_of(facts, query.os)
+    wants = f"the wheel asks for glibc {build.glibc.format()}"
+    if libc is None:
+        yield unknown("glibc", f"{wants}; which one {query.os} has is not known", build.origin)
+    elif libc.glibc >= build.glibc:
+        text = f"{wants}, {query.os} has {libc.glibc.format()}"
+        yield passed("glibc", text, build.origin, libc.origin)
+    else:
+        text = f"{wants}, {query.os} has {libc.glibc.format()}"
+        error = "is not a supported wheel on this platform"
+        yield failed("glibc", text, build.origin, libc.origin, error=error)
+
+
+def _pair(package: Pin, build: Build, facts: Facts) -> Reason:
+    title = f"{build.package} {build.version}"
+    wanted = pinned(build, package.name)
+    if wanted is not None:
+        spec = SpecifierSet(wanted)
+        if spec.contains(package.version, prereleases=True):
+            text = f"{title} asks for {package.name}{wanted}: {package.version} is that"
+            return passed("pairs", text, build.origin)
+        text = f"{title} asks for {package.name}{wanted}, not {package.version}"
+        return failed("pairs", text, build.origin, error="the requirements cannot be installed")
+    known = find.pairings_of(facts, package.name, build.package)
+    if not known:
+        return warned("pairs", f"nothing is known of {package.name} beside {title}", build.origin)
+    for pairing in known:
+        if pairing.version == package.version:
+            text = (
+                f"{package.format()} asks for {build.package}{pairing.wants or ' of any version'}"
+            )
+            fits = SpecifierSet(pairing.wants).contains(build.version, prereleases=True)
+            if fits:
+                return passed("pairs", text, pairing.origin)
+            return failed("pairs", f"{text}, not {build.version}", pairing.origin)
+    return unknown("pairs", f"nothing is known of {package.format()}", known[-1].origin)
+
+
+def pinned(build: Build, package: str) -> str | None:
+    """What a build asks for of another package, as a PEP 440 specifier; None: nothing known."""
+    if package.startswith("nvidia-cudnn-cu") and build.cudnn:
+        return f"=={build.cudnn}"
+    return build.pins.get(package)

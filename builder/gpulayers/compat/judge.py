@@ -1,0 +1,167 @@
+"""The verdict on a combination: all rules, in their order; the worst word wins."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gpulayers.compat import bases, coverage, drivers, fixes, floors, install
+from gpulayers.compat.model import (
+    ORDER,
+    Judgement,
+    Query,
+    Reason,
+    RequiredDriver,
+    Word,
+)
+from gpulayers.compat.subject import Subject, choose
+from gpulayers.facts import find
+from gpulayers.facts.model import Branch, ComputeCapability, Facts, Gpu, JetPack
+from gpulayers.versions import Dotted, MajorMinor
+
+NO_DRIVER = RequiredDriver(minimum=None, native=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Host:
+    """A GPU and its driver, looked up."""
+
+    gpu: Gpu | ComputeCapability
+    driver: Dotted | JetPack
+    branch: Branch | None
+
+    @property
+    def cc(self) -> ComputeCapability:
+        return self.gpu.cc if isinstance(self.gpu, Gpu) else self.gpu
+
+
+def judge(query: Query, facts: Facts, *, with_fixes: bool = True) -> Judgement:
+    """Whether a combination runs, by which facts, and what would.
+
+    Shape: a bare branch as driver is judged by its oldest and its newest patch; where these differ
+    the verdict is ``unknown``. Pure.
+    Raises: FactError: the GPU or the driver is none; ``query.parse`` has refused it before.
+    """
+    found = _judge(query, facts)
+    if with_fixes and found.verdict != "ok":
+        better = fixes.search(query, facts, found, lambda each: _judge(each, facts))
+        return replace(found, fixes=better)
+    return found
+
+
+def _judge(query: Query, facts: Facts) -> Judgement:
+    driver = find.driver(facts, query.driver)
+    if isinstance(driver, JetPack) or len(driver.numbers) > 1:
+        return _of(query, driver, facts)
+    branch = facts.branches.get(driver.numbers[0])
+    oldest = _of(query, driver, facts)
+    if branch is None or branch.newest is None:
+        return oldest
+    newest = _of(query, branch.newest, facts)
+    if oldest.verdict == newest.verdict:
+        return newest
+    return _between(query, oldest, newest, branch)
+
+
+def _between(query: Query, oldest: Judgement, newest: Judgement, branch: Branch) -> Judgement:
+    """A branch whose patches are judged differently."""
+    reasons = tuple(
+        replace(
+            reason,
+            outcome="unknown",
+            word="unknown",
+            text=f"{reason.text}; newer patches of {branch.number} are {newest.verdict}",
+        )
+        if ORDER.index(reason.word) < ORDER.index(newest.verdict)
+        else reason
+        for reason in oldest.reasons
+    )
+    minimum = oldest.required_driver.minimum
+    floor = f": from {minimum.text} on" if minimum is not None else ""
+    summary = f"It depends on the patch of branch {query.driver}{floor} it is {newest.verdict}."
+    return replace(oldest, verdict="unknown", summary=summary, error="", reasons=reasons)
+
+
+def _of(query: Query, driver: Dotted | JetPack, facts: Facts) -> Judgement:
+    branch = find.branch_of(facts, driver) if isinstance(driver, Dotted) else None
+    host = _Host(gpu=find.gpu(facts, query.gpu), driver=driver, branch=branch)
+    subject = choose(query, facts)
+    if isinstance(subject, Reason):
+        title = query.framework.format()
+        return _judgement(query, title, (subject,), NO_DRIVER)
+    reasons = tuple(_rules(query, subject, host, facts))
+    return _judgement(query, subject.title, reasons, required(subject, facts))
+
+
+def _rules(query: Query, subject: Subject, host: _Host, facts: Facts) -> Sequence[Reason]:
+    reasons = [*subject.reasons, *install.rules(query, subject.build, facts)]
+    reasons += install.machine(query, host.gpu)
+    if subject.release is not None:
+        of_driver = [
+            *drivers.driver_rule(subject.release, host.gpu, host.driver, host.branch, facts)
+        ]
+        native = _native(subject.release, host, of_driver)
+        reasons += drivers.gpu_rule(host.gpu, host.driver, host.branch, facts)
+        reasons += coverage.rules(subject, host.cc, native, facts)
+        reasons += of_driver
+        reasons += floors.rules(query, subject, host.cc, facts)
+    if query.base:
+        reasons += bases.rules(query, host.gpu, host.driver, host.branch, facts)
+    return reasons
+
+
+def _native(release: MajorMinor, host: _Host, of_driver: Sequence[Reason]) -> MajorMinor | None:
+    """The newest CUDA whose PTX is compiled there: forward compatibility brings its own."""
+    if any(reason.word == "needs-forward-compat" for reason in of_driver):
+        return release
+    if isinstance(host.driver, JetPack):
+        return host.driver.native
+    return host.branch.native if host.branch is not None else None
+
+
+def required(subject: Subject, facts: Facts) -> RequiredDriver:
+    """The drivers that a build needs, whatever the GPU."""
+    release = subject.release
+    if release is None:
+        return NO_DRIVER
+    floor = drivers.floor_of(facts, release)
+    wanted = subject.build.toolkit
+    natives = [
+        each.native_driver
+        for each in find.toolkits_of(facts, release)
+        if wanted is None or wanted.release != release or each.version == wanted
+    ]
+    return RequiredDriver(
+        minimum=floor[0] if floor is not None else None, native=natives[0] if natives else None
+    )
+
+
+def _judgement(
+    query: Query, title: str, reasons: tuple[Reason, ...], driver: RequiredDriver
+) -> Judgement:
+    words = [reason.word for reason in reasons]
+    verdict: Word = min(words, key=ORDER.index, default="unknown")
+    decisive = [reason for reason in reasons if reason.word == verdict]
+    error = next((r.error for r in decisive if r.error), "") if verdict != "ok" else ""
+    return Judgement(
+        verdict=verdict,
+        summary=_summary(query, title, verdict, decisive),
+        error=error,
+        reasons=reasons,
+        fixes=(),
+        required_driver=driver,
+    )
+
+
+def _summary(query: Query, title: str, verdict: Word, decisive: Sequence[Reason]) -> str:
+    where = f"on {query.gpu} with driver {query.driver}"
+    if query.driver.lower().startswith("jetpack"):
+        where = f"on {query.gpu} with {query.driver}"
+    said = {
+        "ok": "runs",
+        "ok-minor-compat": "runs by minor-version compatibility",
+        "needs-forward-compat": "needs forward compatibility",
+        "unknown": "is not known to run",
+        "broken": "does not run",
+    }[verdict]
+    if verdict == "ok":
+        return f"{title} {said} {where}."
+    return f"{title} {said} {where}: {decisive[0].text}."
