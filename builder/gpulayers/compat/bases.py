@@ -26,26 +26,9 @@ BRANDS: Mapping[GpuClass, tuple[str, ...]] = {
     "titan": ("titan", "titanrtx"),
     "jetson": ("unknown", "nvidia"),
 }
-# The brands that NVIDIA's own images admit below their CUDA. Source: images/… rows, rule require.
-ADMITTED = (
-    *("unknown", "nvidia", "tesla", "quadro", "quadrortx", "nvidiartx", "grid"),
-    *("vapps", "vpc", "vcs", "vws", "cloudgaming"),
-)
 CONDITION = re.compile(r"(?P<name>cuda|driver|brand|arch)(?P<op>>=|<=|!=|=|<|>)(?P<value>\S+)")
 REFUSED = "nvidia-container-cli: requirement error: unsatisfied condition"
 TWO_PARTS = 2
-
-
-def requirement_of(image: BaseImage) -> str:
-    """The whole ``NVIDIA_REQUIRE_CUDA`` of an image of NVIDIA's; "" where it was not read."""
-    if image.require_first == "unknown":
-        return ""
-    terms = [
-        f"brand={brand},driver>={number},driver<{number + 1}"
-        for number in image.require_branches
-        for brand in ADMITTED
-    ]
-    return " ".join([image.require_first, *terms])
 
 
 def satisfies(requirement: str, values: Mapping[str, str]) -> bool:
@@ -144,7 +127,7 @@ def _requirement(
         text = f"{query.toolkit_mode} does not look at what the base asks of a host"
         yield passed("container-requirement", text, rule)
         return
-    requirement = requirement_of(image)
+    requirement = image.requirement
     if not requirement:
         text = f"what nvidia/cuda:{image.version.text} asks of a host was not read"
         judge = unknown if query.toolkit_mode == "legacy" else warned
@@ -152,7 +135,7 @@ def _requirement(
         return
     answers = {satisfies(requirement, host) for host in _hosts(gpu, driver, branch)}
     asks = f"the base asks for {image.require_first}, or for one of the branches "
-    asks += f"{', '.join(map(str, image.require_branches))} on brands that leave out GeForce"
+    asks += f"{', '.join(map(str, image.require_branches))} on the brands that it names"
     brands = facts.rules["require-brands"].origin
     if answers == {True}:
         yield passed("container-requirement", f"{asks}: it is", image.origin, rule)
@@ -181,8 +164,12 @@ def _hosts(
             "brand": brand,
             "arch": cc.format(),
         }
-        for brand in (BRANDS[gpu.kind] if isinstance(gpu, Gpu) else every)
+        for brand in (_brands(gpu) if isinstance(gpu, Gpu) else every)
     ]
+
+
+def _brands(gpu: Gpu) -> Sequence[str]:
+    return (gpu.brand,) if gpu.brand else BRANDS[gpu.kind]
 
 
 def _libraries(

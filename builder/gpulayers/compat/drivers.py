@@ -10,7 +10,6 @@ from gpulayers.facts.model import (
     ComputeCapability,
     Facts,
     ForwardCompat,
-    Generation,
     Gpu,
     JetPack,
     Origin,
@@ -78,20 +77,14 @@ def _on_jetpack(
 
 
 def _generation(facts: Facts, cc: ComputeCapability) -> tuple[Origin, ...]:
-    found = generation_of(facts, cc)
+    found = find.generation_of(facts, cc)
     return (found.origin,) if found is not None else ()
-
-
-def generation_of(facts: Facts, cc: ComputeCapability) -> Generation | None:
-    """The generation of a compute capability; of overlapping ones the narrower."""
-    found = [each for each in facts.generations if each.low <= cc <= each.high]
-    return max(found, key=lambda each: each.low) if found else None
 
 
 def _too_new(
     gpu: Gpu | ComputeCapability, cc: ComputeCapability, name: str, branch: Branch, facts: Facts
 ) -> Iterator[Reason]:
-    generation = generation_of(facts, cc)
+    generation = find.generation_of(facts, cc)
     knows = f"branch {branch.number} knows CUDA {branch.native.format()}"
     came = generation.first_cuda if generation is not None else None
     if generation is not None and came is not None and branch.native < came:
