@@ -2,7 +2,7 @@
 
 import threading
 
-from gpulayers.engine.space import FULL_BYTES, KEPT_S, SpaceWatch
+from gpulayers.engine.space import FULL_BYTES, KEPT_S, THREAD, SpaceWatch
 
 
 def test_a_disk_that_was_full_a_moment_ago_counts_as_full() -> None:
@@ -21,8 +21,12 @@ def test_a_disk_that_was_full_long_ago_does_not_count() -> None:
     assert not watch.was_full()
 
 
+def watchers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == THREAD]
+
+
 def test_readings_are_taken_while_something_is_watched_and_only_then() -> None:
-    read, threads = threading.Event(), threading.active_count()
+    read = threading.Event()
 
     def free() -> int:
         read.set()
@@ -30,12 +34,10 @@ def test_readings_are_taken_while_something_is_watched_and_only_then() -> None:
 
     watch = SpaceWatch(free, every_s=0.001)
     with watch.watched(), watch.watched():
-        assert threading.active_count() == threads + 1
+        (watcher,) = watchers()
         assert read.wait(10)
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and thread.daemon:
-            thread.join(10)
-    assert threading.active_count() == threads
+    watcher.join(10)
+    assert watchers() == []
     assert not watch.was_full()
 
 

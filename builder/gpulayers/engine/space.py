@@ -12,6 +12,7 @@ from pathlib import Path
 EVERY_S = 0.05
 KEPT_S = 5.0
 FULL_BYTES = 64 * 10**6
+THREAD = "watch-over-space"
 
 
 def free_bytes(path: Path) -> int:
@@ -47,7 +48,10 @@ class SpaceWatch:
             self._watching += 1
             if self._watching == 1:
                 self._end = threading.Event()
-                threading.Thread(target=self._watch, args=(self._end,), daemon=True).start()
+                thread = threading.Thread(
+                    target=self._watch, args=(self._end,), name=THREAD, daemon=True
+                )
+                thread.start()
         try:
             yield
         finally:

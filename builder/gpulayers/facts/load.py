@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar, get_args
 
-from gpulayers.errors import GpulayersError
 from gpulayers.facts import convert, model
 from gpulayers.facts.model import Build, Confidence, Facts, Origin
 from gpulayers.versions import Dotted, MajorMinor
@@ -41,7 +40,7 @@ ORIGIN = ("id", "source", "read", "confidence", "note")
 CONFIDENCES = frozenset(get_args(Confidence))
 
 
-class FactsError(GpulayersError):
+class FactsError(ValueError):
     """The packaged facts are damaged: a fault of ours, which no project can cause."""
 
 
