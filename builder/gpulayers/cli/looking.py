@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from gpulayers.cli import list_lines
 from gpulayers.cli import loaded as project_files
 from gpulayers.cli.options import where, where_options
 from gpulayers.cli.progress import megabytes
@@ -48,26 +49,39 @@ def list_command(
     why: bool,
     as_json: bool,
 ) -> None:
-    """Show the cells: kept, with their tags, and excluded, with our reasons."""
+    """Show the cells: kept, with their tags, and excluded, with our reasons.
+
+    With --why each kept cell has what the facts say of it, and of it on each host of the fleet.
+    """
     found = project_files.load(where(project, matrix, only, registry))
     if not found.selection.excluded:
         found.demand_cells()
     if as_json:
-        document = {
-            "kept": [{"tag": tags.tag(found.matrix, c), "cell": c.values()} for c in found.cells],
-            "excluded": [
-                {"cell": cell.values(), "reason": exclude.reason, "line": exclude.line}
-                for cell, exclude in found.selection.excluded
-            ],
-        }
-        click.echo(json.dumps(document, indent=2))
+        click.echo(json.dumps(_list_document(found, why=why), indent=2))
         return
+    said = list_lines.kept(found.matrix, found.cells) if why else None
     for cell in found.cells:
         click.echo(f"kept      {tags.tag(found.matrix, cell)}")
+        for line in said[cell] if said is not None else ():
+            click.echo(line)
     for cell, exclude in found.selection.excluded:
         reason = f": {exclude.reason} (matrix.toml:{exclude.line})" if why else ""
         click.echo(f"excluded  {cell.format()}{reason}")
     click.echo(f"{len(found.cells)} kept, {len(found.selection.excluded)} excluded")
+
+
+def _list_document(found: project_files.Loaded, *, why: bool) -> dict[str, object]:
+    said = list_lines.documents(found.matrix, found.cells) if why else {}
+    return {
+        "kept": [
+            {"tag": tags.tag(found.matrix, c), "cell": c.values(), **said.get(c, {})}
+            for c in found.cells
+        ],
+        "excluded": [
+            {"cell": cell.values(), "reason": exclude.reason, "line": exclude.line}
+            for cell, exclude in found.selection.excluded
+        ],
+    }
 
 
 @click.command("plan", short_help="Show steps and images, and what would be built.")

@@ -52,9 +52,9 @@ def _text(version: Dotted | None) -> str:
 
 def lines(judgement: Judgement) -> Iterator[str]:
     """A verdict in words: what, why by which facts, what would do, which driver."""
-    yield from _wrapped(f"{judgement.verdict}: ", judgement.summary)
+    yield from wrapped(f"{judgement.verdict}: ", judgement.summary)
     if judgement.error:
-        yield from _wrapped("  you would see: ", judgement.error)
+        yield from wrapped("  you would see: ", judgement.error)
     yield ""
     decisive = judgement.decisive if judgement.verdict != "ok" else ()
     for reason in judgement.reasons:
@@ -62,7 +62,7 @@ def lines(judgement: Judgement) -> Iterator[str]:
     if judgement.fixes:
         yield ""
     for fix in judgement.fixes:
-        yield from _wrapped("  fix      ", _fix(fix))
+        yield from wrapped("  fix      ", _fix(fix))
     driver = judgement.required_driver
     if driver.minimum is not None:
         native = f"; {driver.native.format()} knows its CUDA" if driver.native is not None else ""
@@ -73,9 +73,9 @@ def lines(judgement: Judgement) -> Iterator[str]:
 def reason_lines(reason: Reason, *, whole: bool = True) -> Iterator[str]:
     """A reason with the facts it stands on: ``whole`` with their sources, else their names."""
     ids = "" if whole else " ".join(f"[{used.id}]" for used in reason.facts)
-    yield from _wrapped(f"  {reason.outcome:<8} ", f"{reason.rule}: {reason.text} {ids}".rstrip())
+    yield from wrapped(f"  {reason.outcome:<8} ", f"{reason.rule}: {reason.text} {ids}".rstrip())
     for used in reason.facts if whole else ():
-        yield from _wrapped(" " * 11, _fact(used), longer=2)
+        yield from wrapped(" " * 11, _fact(used), longer=2)
 
 
 def _fact(used: Used) -> str:
@@ -89,7 +89,7 @@ def _fix(fix: Fix) -> str:
     return f"{change} -> {fix.verdict}: {fix.text}"
 
 
-def _wrapped(start: str, text: str, *, longer: int = 0) -> list[str]:
+def wrapped(start: str, text: str, *, longer: int = 0) -> list[str]:
     """Lines of at most ``WIDTH``; an address is never cut, so that it can be followed."""
     return textwrap.wrap(
         text,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gpulayers.compat.model import Reason
+from gpulayers.compat.model import PLAIN_CUDA, Reason
 from gpulayers.compat.reasons import failed, passed, unknown, warned
 from gpulayers.compat.subject import Subject, newest_of
 from gpulayers.facts import find
@@ -52,6 +52,7 @@ def rules(
         yield _at_run_time(build, release, cc, facts)
     elif build.code == "wheel":
         yield _in_wheel(build, release, cc, native, facts)
+        yield from _libraries(subject, cc, facts)
     else:
         text = f"for which GPUs {subject.title} has code was not read"
         yield unknown("sass-coverage", text, build.origin)
@@ -68,6 +69,18 @@ def _of_torch(
             yield warned("sass-coverage", text, subject.build.origin)
             return
     yield unknown("sass-coverage", f"nothing is known of its torch {version}", subject.build.origin)
+
+
+def _libraries(subject: Subject, cc: ComputeCapability, facts: Facts) -> Iterator[Reason]:
+    """PTX of the framework is no help where CUDA's own libraries are older than the GPU."""
+    toolkits = find.toolkits_of(facts, subject.libraries) if subject.libraries is not None else ()
+    if not toolkits or subject.build.package == PLAIN_CUDA or subject.libraries is None:
+        return
+    sms = frozenset().union(*(each.sms for each in toolkits))
+    if not any(runs_on(sm, cc, subject.libraries) for sm in sms):
+        text = f"CUDA {subject.libraries.format()} makes code from {min(sms).format()} to "
+        text += f"{max(sms).format()}: its libraries may have none for {cc.format()}"
+        yield unknown("sass-coverage", text, toolkits[-1].origin)
 
 
 def _at_run_time(build: Build, release: MajorMinor, cc: ComputeCapability, facts: Facts) -> Reason:

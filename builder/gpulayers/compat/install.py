@@ -11,6 +11,10 @@ from gpulayers.facts import find
 from gpulayers.facts.model import Build, Facts, Gpu
 from gpulayers.versions import Pin
 
+PARTS = ("nvidia-cuda-runtime", "nvidia-cuda-nvcc")
+# A patch number beyond all: the newest wheel of a release.
+BEYOND = 99999
+
 
 def rules(query: Query, build: Build, facts: Facts) -> Iterator[Reason]:
     """What installing it depends on, in the order of the rules."""
@@ -18,6 +22,7 @@ def rules(query: Query, build: Build, facts: Facts) -> Iterator[Reason]:
         yield _python(query, build)
     if query.os:
         yield from _glibc(query, build, facts)
+    yield from _parts_of_cuda(query, build)
     for package in query.packages:
         yield _pair(package, build, facts)
 
@@ -55,6 +60,20 @@ def _glibc(query: Query, build: Build, facts: Facts) -> Iterator[Reason]:
         text = f"{wants}, {query.os} has {libc.glibc.format()}"
         error = "is not a supported wheel on this platform"
         yield failed("glibc", text, build.origin, libc.origin, error=error)
+
+
+def _parts_of_cuda(query: Query, build: Build) -> Iterator[Reason]:
+    """Parts of CUDA that it asks for at least, against the release that is wanted."""
+    if query.cuda is None:
+        return
+    for name, wanted in build.pins.items():
+        if not name.startswith(PARTS):
+            continue
+        newest = f"{query.cuda.format()}.{BEYOND}"
+        if not SpecifierSet(wanted).contains(newest):
+            text = f"{build.package} {build.version} asks for {name}{wanted}, which is not of "
+            text += f"CUDA {query.cuda.format()}"
+            yield failed("pairs", text, build.origin)
 
 
 def _pair(package: Pin, build: Build, facts: Facts) -> Reason:

@@ -47,6 +47,19 @@ def judge(query: Query, facts: Facts, *, with_fixes: bool = True) -> Judgement:
     return found
 
 
+def installable(query: Query, facts: Facts) -> Judgement:
+    """Whether it can be installed at all, whatever the GPU and driver, which may be "" here.
+
+    Shape: ``ok``, ``unknown`` or ``broken``; without fixes.
+    """
+    subject = choose(query, facts)
+    title = query.framework.format()
+    if isinstance(subject, Reason):
+        return _judgement(query, title, (subject,), NO_DRIVER)
+    reasons = (*subject.reasons, *install.rules(query, subject.build, facts))
+    return _judgement(query, subject.title, reasons, required(subject, facts))
+
+
 def _judge(query: Query, facts: Facts) -> Judgement:
     driver = find.driver(facts, query.driver)
     if isinstance(driver, JetPack) or len(driver.numbers) > 1:
@@ -152,16 +165,20 @@ def _judgement(
 
 
 def _summary(query: Query, title: str, verdict: Word, decisive: Sequence[Reason]) -> str:
+    if not query.gpu:
+        said = {"broken": "cannot be installed", "unknown": "is not known to install"}
+        why = f": {decisive[0].text}" if verdict in said else ""
+        return f"{title} {said.get(verdict, 'can be installed')}{why}."
     where = f"on {query.gpu} with driver {query.driver}"
     if query.driver.lower().startswith("jetpack"):
         where = f"on {query.gpu} with {query.driver}"
-    said = {
+    words = {
         "ok": "runs",
         "ok-minor-compat": "runs by minor-version compatibility",
         "needs-forward-compat": "needs forward compatibility",
         "unknown": "is not known to run",
         "broken": "does not run",
-    }[verdict]
+    }
     if verdict == "ok":
-        return f"{title} {said} {where}."
-    return f"{title} {said} {where}: {decisive[0].text}."
+        return f"{title} {words[verdict]} {where}."
+    return f"{title} {words[verdict]} {where}: {decisive[0].text}."

@@ -16,12 +16,14 @@ PLAIN = ("", "pypi")
 class Subject:
     """A build with its CUDA.
 
-    Shape: ``release`` is the CUDA release that is installed with it, None for a build without
-    CUDA; ``reasons`` are those of its choice.
+    Shape: ``release`` is the CUDA release that its driver is judged by, None for a build without
+    CUDA; ``libraries`` is that of the libraries installed with it, the newest of the major where
+    it asks for a range; ``reasons`` are those of its choice.
     """
 
     build: Build
     release: MajorMinor | None
+    libraries: MajorMinor | None
     reasons: tuple[Reason, ...]
 
     @property
@@ -50,7 +52,10 @@ def choose(query: Query, facts: Facts) -> Subject | Reason:
     if found is None:
         return _no_variant(query, here)
     return Subject(
-        build=found, release=_release(query, found, facts), reasons=tuple(_of_build(found))
+        build=found,
+        release=_release(query, found, facts),
+        libraries=_libraries(query, found, facts),
+        reasons=tuple(_of_build(found)),
     )
 
 
@@ -129,6 +134,12 @@ def _release(query: Query, build: Build, facts: Facts) -> MajorMinor | None:
     return newest_of(facts, build.cuda_major)
 
 
+def _libraries(query: Query, build: Build, facts: Facts) -> MajorMinor | None:
+    if query.cuda is None and build.toolkit is None and build.cuda_major and _is_of_major(build):
+        return newest_of(facts, build.cuda_major)
+    return _release(query, build, facts)
+
+
 def newest_of(facts: Facts, major: int) -> MajorMinor:
     """The newest CUDA release of a major: what a range over NVIDIA's wheels takes."""
     return max(each.release for each in facts.toolkits if each.release.major == major)
@@ -138,7 +149,12 @@ def _plain(query: Query, facts: Facts) -> Subject | Reason:
     version = query.framework.version
     for toolkit in facts.toolkits:
         if toolkit.version.text == version:
-            return Subject(build=_program(query, toolkit), release=toolkit.release, reasons=())
+            return Subject(
+                build=_program(query, toolkit),
+                release=toolkit.release,
+                libraries=toolkit.release,
+                reasons=(),
+            )
     near = ", ".join(each.version.text for each in facts.toolkits[-3:])
     text = f"there is no CUDA toolkit {version} in the facts; the newest are {near}"
     return unknown("wheel-exists", text, facts.toolkits[-1].origin)
