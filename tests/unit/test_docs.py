@@ -36,6 +36,11 @@ HOSTS = tuple(
         ("deb", "debian", "org"),
         ("security", "debian", "org"),
         ("archive", "ubuntu", "com"),
+        ("packages", "debian", "org"),
+        ("packages", "ubuntu", "com"),
+        ("pypi", "nvidia", "com"),
+        ("developer", "download", "nvidia", "com"),
+        ("download", "pytorch", "org"),
     )
 )
 # `app` is the home inside images.

@@ -12,7 +12,8 @@ from gpulayers.errors import ProjectError
 from gpulayers.facts.load import load
 
 FRAMEWORK = "torch==2.7.1; `cuda==12.9.1` is a program of your own on plain CUDA."
-MODES = ("legacy", "cdi", "jit-cdi")
+# Options whose names are words of Python.
+NAMES = {"os_name": "os", "packages": "with"}
 
 
 @click.command("why", short_help="Say whether a combination runs, and by which facts.")
@@ -26,7 +27,7 @@ MODES = ("legacy", "cdi", "jit-cdi")
 @click.option("--platform", default="", metavar="OS/ARCH", help="linux/amd64 or linux/arm64.")
 @click.option("--with", "packages", multiple=True, metavar="NAME==VERSION", help="Repeatable.")
 @click.option("--base", default="", metavar="IMAGE", help="The base image, as its reference.")
-@click.option("--toolkit-mode", default="", type=click.Choice(["", *MODES]), help="Of the host.")
+@click.option("--toolkit-mode", default="", type=click.Choice([*query.MODES]), help="Of the host.")
 @click.option("--sm", default="", metavar="X.Y,…", help="SASS that a plain CUDA program has.")
 @click.option("--ptx", default="", metavar="X.Y,…", help="PTX that it has.")
 @click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
@@ -50,6 +51,3 @@ def why_command(*, as_json: bool, **words: str | tuple[str, ...]) -> None:
     else:
         click.echo("\n".join(verdicts.lines(found)))
     sys.exit(verdicts.EXIT_CODES[found.verdict])
-
-
-NAMES = {"os_name": "os", "packages": "with"}

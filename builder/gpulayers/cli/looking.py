@@ -1,16 +1,17 @@
 """Commands that only look: check, list, plan, render. No Docker, no network."""
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
-from gpulayers.cli import list_lines
 from gpulayers.cli import loaded as project_files
 from gpulayers.cli.options import where, where_options
 from gpulayers.cli.progress import megabytes
 from gpulayers.errors import StaleError
 from gpulayers.matrix import tags
+from gpulayers.matrix.model import Cell
 from gpulayers.plan.model import Plan
 
 RENDERED = "render"
@@ -59,10 +60,10 @@ def list_command(
     if as_json:
         click.echo(json.dumps(_list_document(found, why=why), indent=2))
         return
-    said = list_lines.kept(found.matrix, found.cells) if why else None
+    said = _said(found) if why else {}
     for cell in found.cells:
         click.echo(f"kept      {tags.tag(found.matrix, cell)}")
-        for line in said[cell] if said is not None else ():
+        for line in said.get(cell, ()):
             click.echo(line)
     for cell, exclude in found.selection.excluded:
         reason = f": {exclude.reason} (matrix.toml:{exclude.line})" if why else ""
@@ -70,8 +71,19 @@ def list_command(
     click.echo(f"{len(found.cells)} kept, {len(found.selection.excluded)} excluded")
 
 
+def _said(found: project_files.Loaded) -> Mapping[Cell, Sequence[str]]:
+    """What the facts say of kept cells; only where it is asked for are they read."""
+    from gpulayers.cli import list_lines
+
+    return list_lines.kept(found.matrix, found.cells)
+
+
 def _list_document(found: project_files.Loaded, *, why: bool) -> dict[str, object]:
-    said = list_lines.documents(found.matrix, found.cells) if why else {}
+    said: Mapping[Cell, Mapping[str, object]] = {}
+    if why:
+        from gpulayers.cli import list_lines
+
+        said = list_lines.documents(found.matrix, found.cells)
     return {
         "kept": [
             {"tag": tags.tag(found.matrix, c), "cell": c.values(), **said.get(c, {})}

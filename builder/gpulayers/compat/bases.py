@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from gpulayers.compat.model import Query, Reason
+from gpulayers.compat.model import AMD64, Query, Reason
 from gpulayers.compat.reasons import failed, passed, unknown, warned
 from gpulayers.facts.model import (
     BaseImage,
@@ -127,7 +127,8 @@ def _requirement(
         text = f"{query.toolkit_mode} does not look at what the base asks of a host"
         yield passed("container-requirement", text, rule)
         return
-    requirement = image.requirement
+    # Requirements were read of images for amd64; those for arm64 name other branches.
+    requirement = image.requirement if query.platform == AMD64 else ""
     if not requirement:
         text = f"what nvidia/cuda:{image.version.text} asks of a host was not read"
         judge = unknown if query.toolkit_mode == "legacy" else warned

@@ -62,6 +62,9 @@ def _of_version(version: str, major: int, cc: ComputeCapability, facts: Facts) -
 
 
 def _against(row: CudnnRange, title: str, cc: ComputeCapability) -> Reason:
+    if row.high is not None and cc.major > row.high.major and not row.origin.is_weak:
+        text = f"{title} is for GPUs up to {row.high.format()} by its table, which ends there"
+        return unknown("library-floor", text, row.origin)
     if row.low is None or cc >= row.low:
         low = f" from {row.low.format()} on" if row.low is not None else ""
         return passed("library-floor", f"{title} is for GPUs{low}", row.origin)
@@ -71,16 +74,19 @@ def _against(row: CudnnRange, title: str, cc: ComputeCapability) -> Reason:
     return failed("library-floor", f"{text}: not for {cc.format()}", row.origin, error=NO_CUDNN)
 
 
+def _allows(spec: SpecifierSet, row: CudnnRange) -> bool:
+    """Whether a requirement lets in a cuDNN of the row, be it only its first or its last."""
+    return any(
+        spec.contains(f"{end.format()}.99", prereleases=True) for end in (row.first, row.last)
+    )
+
+
 def _of_newest(
     build: Build, wanted: str, major: int, cc: ComputeCapability, facts: Facts
 ) -> Iterator[Reason]:
     """A range takes the newest: the newest rows that it allows, the last of them sure."""
     spec = SpecifierSet(wanted)
-    allowed = [
-        row
-        for row in facts.cudnn
-        if row.cuda_major == major and spec.contains(f"{row.last.format()}.99", prereleases=True)
-    ]
+    allowed = [row for row in facts.cudnn if row.cuda_major == major and _allows(spec, row)]
     sure = [row for row in allowed if not row.origin.is_weak]
     if not sure:
         return

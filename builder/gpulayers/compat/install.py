@@ -8,7 +8,7 @@ from packaging.version import Version
 from gpulayers.compat.model import PLAIN_CUDA, Query, Reason
 from gpulayers.compat.reasons import failed, passed, unknown, warned
 from gpulayers.facts import find
-from gpulayers.facts.model import Build, Facts, Gpu
+from gpulayers.facts.model import Build, Facts, Gpu, Pairing
 from gpulayers.versions import Pin
 
 PARTS = ("nvidia-cuda-runtime", "nvidia-cuda-nvcc")
@@ -48,6 +48,9 @@ def _python(query: Query, build: Build) -> Reason:
 
 def _glibc(query: Query, build: Build, facts: Facts) -> Iterator[Reason]:
     if build.glibc is None:
+        if build.package != PLAIN_CUDA and build.cuda_major:
+            text = f"which glibc {build.package} {build.version} asks for is not known"
+            yield unknown("glibc", text, build.origin)
         return
     libc = find.libc_of(facts, query.os)
     wants = f"the wheel asks for glibc {build.glibc.format()}"
@@ -77,28 +80,33 @@ def _parts_of_cuda(query: Query, build: Build) -> Iterator[Reason]:
 
 
 def _pair(package: Pin, build: Build, facts: Facts) -> Reason:
+    """A package that it asks for, or that asks for it."""
     title = f"{build.package} {build.version}"
     wanted = pinned(build, package.name)
     if wanted is not None:
-        spec = SpecifierSet(wanted)
-        if spec.contains(package.version, prereleases=True):
-            text = f"{title} asks for {package.name}{wanted}: {package.version} is that"
-            return passed("pairs", text, build.origin)
-        text = f"{title} asks for {package.name}{wanted}, not {package.version}"
-        return failed("pairs", text, build.origin, error="the requirements cannot be installed")
+        text = f"{title} asks for {package.name}{wanted}"
+        if SpecifierSet(wanted).contains(package.version, prereleases=True):
+            return passed("pairs", f"{text}: {package.version} is that", build.origin)
+        error = "the requirements cannot be installed"
+        return failed("pairs", f"{text}, not {package.version}", build.origin, error=error)
     known = find.pairings_of(facts, package.name, build.package)
-    if not known:
-        return warned("pairs", f"nothing is known of {package.name} beside {title}", build.origin)
     for pairing in known:
         if pairing.version == package.version:
-            text = (
-                f"{package.format()} asks for {build.package}{pairing.wants or ' of any version'}"
-            )
-            fits = SpecifierSet(pairing.wants).contains(build.version, prereleases=True)
-            if fits:
-                return passed("pairs", text, pairing.origin)
-            return failed("pairs", f"{text}, not {build.version}", pairing.origin)
-    return unknown("pairs", f"nothing is known of {package.format()}", known[-1].origin)
+            return _by_pairing(pairing, build)
+    if known:
+        return unknown("pairs", f"nothing is known of {package.format()}", known[-1].origin)
+    return warned("pairs", f"nothing is known of {package.name} beside {title}", build.origin)
+
+
+def _by_pairing(pairing: Pairing, build: Build) -> Reason:
+    title = f"{pairing.package} {pairing.version}"
+    if not pairing.wants:
+        text = f"{title} says nothing of {build.package}: whether they fit is not known"
+        return unknown("pairs", text, pairing.origin)
+    text = f"{title} asks for {build.package}{pairing.wants}"
+    if SpecifierSet(pairing.wants).contains(build.version, prereleases=True):
+        return passed("pairs", text, pairing.origin)
+    return failed("pairs", f"{text}, not {build.version}", pairing.origin)
 
 
 def pinned(build: Build, package: str) -> str | None:

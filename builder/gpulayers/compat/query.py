@@ -1,9 +1,9 @@
 """Queries from the words that people write."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from gpulayers.compat.model import AMD64, Query, ToolkitMode
+from gpulayers.compat.model import AMD64, PLAIN_CUDA, Query, ToolkitMode
 from gpulayers.errors import ProjectError
 from gpulayers.facts import find
 from gpulayers.facts.convert import RowError, pair
@@ -36,8 +36,8 @@ def parse(words: Words, facts: Facts) -> Query:
         framework=reader.pin("framework"),
         variant=reader.matching("variant", VARIANT, "cu128, cu12, cpu or pypi"),
         cuda=reader.release("cuda"),
-        gpu=reader.gpu(),
-        driver=reader.driver(),
+        gpu=reader.known("gpu", find.gpu),
+        driver=reader.known("driver", find.driver),
         python=reader.matching("python", re.compile(f"{PYTHON.pattern}|"), "3.12 or 3.13t"),
         os=reader.text("os"),
         platform=reader.platform(),
@@ -49,7 +49,7 @@ def parse(words: Words, facts: Facts) -> Query:
     )
     if query.variant and query.cuda is not None:
         reader.wrong.append("variant and cuda: wanted one of them, found both")
-    if (query.sms or query.ptx) and query.framework.name != "cuda":
+    if (query.sms or query.ptx) and query.framework.name != PLAIN_CUDA:
         reader.wrong.append("sm and ptx: wanted only with cuda==X.Y.Z, a program of your own")
     if reader.wrong:
         raise QueryError("\n".join(reader.wrong), hint=reader.hint)
@@ -99,25 +99,14 @@ class _Reader:
             self.wrong.append(f"{key}: {error}")
             return None
 
-    def gpu(self) -> str:
-        text = self.text("gpu")
+    def known(self, key: str, finder: Callable[[Facts, str], object]) -> str:
+        text = self.text(key)
         try:
-            find.gpu(self.facts, text)
+            finder(self.facts, text)
         except find.FactError as error:
-            self._unknown("gpu", error)
+            self.wrong.append(f"{key}: {error}")
+            self.hint = self.hint or error.hint
         return text
-
-    def driver(self) -> str:
-        text = self.text("driver")
-        try:
-            find.driver(self.facts, text)
-        except find.FactError as error:
-            self._unknown("driver", error)
-        return text
-
-    def _unknown(self, key: str, error: find.FactError) -> None:
-        self.wrong.append(f"{key}: {error}")
-        self.hint = self.hint or error.hint
 
     def platform(self) -> Platform:
         text = self.text("platform")

@@ -49,7 +49,7 @@ def gpu(facts: Facts, text: str) -> Gpu | ComputeCapability:
     match = CAPABILITY.fullmatch(asked) or COMPACT.fullmatch(asked)
     if match is not None:
         return MajorMinor(int(match["major"]), int(match["minor"]))
-    named = _names(facts)
+    named = _named(facts.gpus)
     for words in _spellings(asked):
         if words in named:
             return named[words]
@@ -113,10 +113,6 @@ def _named(gpus: tuple[Gpu, ...]) -> dict[tuple[str, ...], Gpu]:
         for words in _spellings(each.name):
             found.setdefault(words, each)
     return found
-
-
-def _names(facts: Facts) -> dict[tuple[str, ...], Gpu]:
-    return _named(facts.gpus)
 
 
 def driver(facts: Facts, text: str) -> Dotted | JetPack:

@@ -5,14 +5,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from gpulayers.compat import judge
-from gpulayers.compat.model import ORDER, Judgement, Query, Word
+from gpulayers.compat.bases import NVIDIA
+from gpulayers.compat.model import Judgement, Query
 from gpulayers.facts import find
 from gpulayers.facts.load import load
 from gpulayers.facts.model import Facts
 from gpulayers.matrix.model import Cell, Host, Matrix
 from gpulayers.refs import Platform
-
-NVIDIA = ("docker.io/nvidia/cuda:", "nvcr.io/nvidia/cuda:", "nvidia/cuda:")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,11 +20,6 @@ class OnHost:
 
     host: Host
     gpus: Mapping[str, Judgement]
-
-    @property
-    def word(self) -> Word:
-        """The worst of its GPUs."""
-        return min((each.verdict for each in self.gpus.values()), key=ORDER.index)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +62,7 @@ class Judging:
             python=cell.python.format(),
             os=cell.os,
             platform=platform,
-            base=next((source for source in sources if source.startswith(NVIDIA)), ""),
+            base=next((source for source in sources if NVIDIA.fullmatch(source)), ""),
         )
 
     def _verdict(self, query: Query) -> CellVerdict:
