@@ -192,7 +192,7 @@ def test_a_new_project_builds_at_once_and_runs(
 ) -> None:
     project = Project(folder=tmp_path, root=fresh_root, env=engine_env)
     assert call(project, "init", "--registry", fresh_root).code == 0
-    assert call(project, "check").stdout == "2 cells kept, 0 excluded; no problems\n"
+    assert call(project, "check").stdout == "2 cells kept, 0 impossible, 0 excluded; no problems\n"
     build = project.build("--matrix")
     assert build.exit_codes == {0}, build.said
     assert build.statuses == {"built"}

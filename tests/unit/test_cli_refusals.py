@@ -269,7 +269,7 @@ def test_no_push_into_a_registry_of_others_is_refused(project: Path) -> None:
 def test_the_project_of_the_fixture_is_right(project: Path) -> None:
     result = CliRunner().invoke(main, ["check", "--project", str(project)])
     assert result.exit_code == 0, result.output
-    assert result.stdout == "4 cells kept, 0 excluded; no problems\n"
+    assert result.stdout == "4 cells kept, 0 impossible, 0 excluded; no problems\n"
     assert shutil.which("docker") is None or not (project / ".gpulayers").exists()
 
 

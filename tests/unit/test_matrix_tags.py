@@ -11,6 +11,7 @@ from matrix_samples import FULL, axes, cell, matrix, write
 
 from gpulayers.matrix import tags
 from gpulayers.matrix.load import read
+from gpulayers.matrix.select import choose
 from gpulayers.refs import is_tag
 
 WIDE = axes(
@@ -37,7 +38,7 @@ def test_no_model_leaves_no_dash() -> None:
 
 def test_an_include_makes_an_axis_spelled() -> None:
     found = matrix(axes(), includes=(cell(cuda="12.10"),))
-    assert dict(tags.tags(found)) == {
+    assert dict(tags.tags(found, choose(found).kept)) == {
         cell(): "torch2.8.0-cu128",
         cell(cuda="12.10"): "torch2.8.0-cu1210",
     }
@@ -76,7 +77,7 @@ def test_there_is_room_for_the_key_or_the_longest_channel() -> None:
 def test_excluded_cells_have_no_tag(tmp_path: Path) -> None:
     found, _ = read(write(tmp_path, FULL))
     assert found is not None
-    names = list(tags.tags(found).values())
+    names = list(tags.tags(found, choose(found).kept).values())
     assert len(names) == len(set(names)) == 19
     assert names[-1] == "torch2.6.0-cu124-py3.11-debian12"
     assert not any(re.search("jax.*minilm", name) for name in names)
@@ -116,5 +117,5 @@ framework = {written([f"torch==2.{n}.0" for n in range(10)])}
     found, problems = read(path)
     assert problems == ()
     assert found is not None
-    assert len(set(tags.tags(found).values())) == 10_000
+    assert len(set(tags.tags(found, choose(found).kept).values())) == 10_000
     assert time.perf_counter() - start < 3

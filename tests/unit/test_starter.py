@@ -43,7 +43,7 @@ def test_a_new_project_has_all_files_and_no_problem(tmp_path: Path, *, exists: b
     assert result.stdout.split() == [str(folder / name) for name in NAMES]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["project"]
     checked = CliRunner().invoke(main, ["check", "--project", str(folder)])
-    assert checked.stdout == "2 cells kept, 0 excluded; no problems\n"
+    assert checked.stdout == "2 cells kept, 0 impossible, 0 excluded; no problems\n"
 
 
 @pytest.mark.parametrize(

@@ -1,47 +1,91 @@
-"""What `list --why` says of kept cells: the facts' word, and one for each host of the fleet."""
+"""What `list` says of cells: kept, impossible with the fact, excluded with the choice."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 
-from gpulayers.cli.verdicts import wrapped
+from gpulayers.cli.loaded import Loaded
+from gpulayers.cli.verdicts import fix_text, wrapped
 from gpulayers.compat.model import Judgement
-from gpulayers.matrix.model import Cell, Matrix
-from gpulayers.plan.verdicts import CellVerdict, Judging, OnHost
+from gpulayers.matrix import tags
+from gpulayers.matrix.model import AXES, Cell
+from gpulayers.matrix.select import columns, spelled
+from gpulayers.plan.verdicts import OnHost
+from gpulayers.refs import Platform
 
-START = " " * 10
+START = " " * 11
 
 
-def kept(matrix: Matrix, cells: Sequence[Cell]) -> Mapping[Cell, tuple[str, ...]]:
-    """Lines below each kept cell, for 80 columns.
+def lines(found: Loaded, *, why: bool) -> Iterator[str]:
+    """One line a cell; with ``why`` its reasons below it, in 80 columns."""
+    for cell, tag in tags.tags(found.matrix, found.cells).items():
+        yield f"kept       {tag}"
+        if why:
+            yield from _kept(found, cell)
+    if why:
+        for cells in _alike(found):
+            yield from _impossible(found, cells)
+    else:
+        yield from (f"impossible {cell.format()}" for cell in found.sorting.impossible)
+    for cell, exclude in found.sorting.excluded:
+        reason = f": {exclude.reason} (matrix.toml:{exclude.line})" if why else ""
+        yield f"excluded   {cell.format()}{reason}"
 
-    Raises: FactError: the fleet has a GPU or a driver that nobody knows.
+
+def document(found: Loaded, *, why: bool) -> dict[str, object]:
+    """The same as JSON.
+
+    Shape: ``kept`` have their tag, and with ``why`` ``install`` and ``platforms`` by platform and
+    ``hosts`` by host and GPU; ``impossible`` have ``platforms``, with fixes where ``why`` asks.
     """
-    return {cell: tuple(_lines(each)) for cell, each in _verdicts(matrix, cells).items()}
-
-
-def documents(matrix: Matrix, cells: Sequence[Cell]) -> Mapping[Cell, dict[str, object]]:
-    """The same as JSON: ``install`` and ``hosts``, the latter by host and GPU."""
     return {
-        cell: {
-            "install": _document(each.install),
-            "hosts": {
-                on.host.name: {gpu: _document(found) for gpu, found in on.gpus.items()}
-                for on in each.hosts
-            },
-        }
-        for cell, each in _verdicts(matrix, cells).items()
+        "kept": [
+            {
+                "tag": tag,
+                "cell": cell.values(),
+                **(_kept_document(found, cell) if why else {}),
+            }
+            for cell, tag in tags.tags(found.matrix, found.cells).items()
+        ],
+        "impossible": [
+            {
+                "cell": cell.values(),
+                "platforms": {
+                    platform.format(): _document(_again(found, cell, platform) if why else judged)
+                    for platform, judged in verdicts.items()
+                },
+            }
+            for cell, verdicts in found.sorting.impossible.items()
+        ],
+        "excluded": [
+            {"cell": cell.values(), "reason": exclude.reason, "line": exclude.line}
+            for cell, exclude in found.sorting.excluded
+        ],
     }
 
 
-def _verdicts(matrix: Matrix, cells: Sequence[Cell]) -> Mapping[Cell, CellVerdict]:
-    """Of the first platform: what differs on others is not told yet."""
-    judging = Judging(matrix)
-    return {cell: judging.of(cell, matrix.images.platforms[0]) for cell in cells}
+def _kept_document(found: Loaded, cell: Cell) -> dict[str, object]:
+    platforms = found.sorting.kept[cell]
+    every = found.matrix.images.platforms
+    first = platforms[0] if platforms else every[0]
+    return {
+        "install": _document(found.judging.installable(cell, first)),
+        "platforms": {p.format(): _document(found.judging.installable(cell, p)) for p in every},
+        "hosts": {
+            on.host.name: {gpu: _document(judged) for gpu, judged in on.gpus.items()}
+            for on in found.judging.hosts(cell, platforms)
+        },
+    }
 
 
-def _lines(verdict: CellVerdict) -> Iterator[str]:
-    if verdict.install.verdict != "ok":
-        yield from wrapped(f"{START}facts: ", _said(verdict.install))
-    for on in verdict.hosts:
+def _kept(found: Loaded, cell: Cell) -> Iterator[str]:
+    platforms = found.sorting.kept[cell]
+    for platform in found.matrix.images.platforms:
+        judged = found.judging.installable(cell, platform)
+        if platform not in platforms and judged.verdict == "broken":
+            yield from wrapped(f"{START}not on {platform.format()}: ", _said(judged))
+        elif judged.verdict != "ok":
+            yield from wrapped(f"{START}facts: ", _said(judged))
+    for on in found.judging.hosts(cell, platforms):
         yield from _on_host(on)
 
 
@@ -51,6 +95,62 @@ def _on_host(on: OnHost) -> Iterator[str]:
         words.setdefault(_said(found), []).append(gpu)
     for said, gpus in words.items():
         yield from wrapped(f"{START}{on.host.name}: ", f"{', '.join(gpus)}: {said}")
+
+
+def _alike(found: Loaded) -> Iterator[list[Cell]]:
+    """The impossible cells in groups that one line can name: of one reason and one framework."""
+    groups: dict[tuple[str, ...], list[Cell]] = {}
+    for cell, verdicts in found.sorting.impossible.items():
+        said = tuple(f"{p.format()} {_said(judged)}" for p, judged in verdicts.items())
+        groups.setdefault((cell.framework.format(), *said), []).append(cell)
+    for cells in groups.values():
+        whole = {axis: _values(cells, axis) for axis in AXES}
+        size = 1
+        for values in whole.values():
+            size *= len(values)
+        if size == len(cells):
+            yield cells
+        else:
+            by_cuda = itertools.groupby(sorted(cells, key=_cuda), key=_cuda)
+            yield from (list(part) for _, part in by_cuda)
+
+
+def _cuda(cell: Cell) -> tuple[int, int]:
+    return cell.cuda.major, cell.cuda.minor
+
+
+def _values(cells: Sequence[Cell], axis: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(cell.values()[axis] for cell in cells))
+
+
+def _impossible(found: Loaded, cells: Sequence[Cell]) -> Iterator[str]:
+    """A group: its values on the axes where it has not all, the reason, the nearest that works."""
+    named = []
+    for axis, column in columns(found.matrix.axes).items():
+        values = _values(cells, axis)
+        if axis in {"framework", "cuda"} or set(values) != set(map(spelled, column)):
+            named.append(f"{axis}={','.join(values)}")
+    count = f"{len(cells)} cells" if len(cells) != 1 else "1 cell"
+    yield from wrapped("impossible ", f"{count}: {' '.join(named)}")
+    verdicts = found.sorting.impossible[cells[0]]
+    told: dict[str, list[Platform]] = {}
+    for platform, judged in verdicts.items():
+        told.setdefault(_said(judged), []).append(platform)
+    several = len(found.matrix.images.platforms) > 1
+    below: dict[str, None] = {}
+    for said, platforms in told.items():
+        where = f"{', '.join(p.format() for p in platforms)}: " if several else ""
+        yield from wrapped(START, f"{where}{said}")
+        judged = _again(found, cells[0], platforms[0])
+        texts = [f"source: {used.source}" for used in judged.decisive[0].facts[:1]]
+        texts += [f"nearest: {fix_text(fix)}" for fix in judged.fixes[:1]]
+        below |= dict.fromkeys(texts)
+    for text in below:
+        yield from wrapped(START, text, longer=2)
+
+
+def _again(found: Loaded, cell: Cell, platform: Platform) -> Judgement:
+    return found.judging.explained(cell, platform)
 
 
 def _said(found: Judgement) -> str:
@@ -64,9 +164,12 @@ def _said(found: Judgement) -> str:
 
 def _document(found: Judgement) -> dict[str, object]:
     decisive = found.decisive if found.verdict != "ok" else ()
-    return {
+    made: dict[str, object] = {
         "verdict": found.verdict,
         "summary": found.summary,
         "rules": [reason.rule for reason in decisive],
         "facts": list(dict.fromkeys(used.id for r in decisive for used in r.facts)),
     }
+    if found.fixes:
+        made["fixes"] = [{"change": dict(f.change), "verdict": f.verdict} for f in found.fixes]
+    return made

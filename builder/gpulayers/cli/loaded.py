@@ -15,7 +15,10 @@ from gpulayers.matrix import load as matrix_load
 from gpulayers.matrix import select
 from gpulayers.matrix.model import Cell, Matrix
 from gpulayers.plan import make as plan_make
+from gpulayers.plan import sorting
 from gpulayers.plan.model import Ground, Plan
+from gpulayers.plan.sorting import Sorting
+from gpulayers.plan.verdicts import Judging
 from gpulayers.project import Project, find, layer_folders, scan_file
 from gpulayers.refs import ImageRef
 from gpulayers.render.bake import Surroundings
@@ -39,23 +42,29 @@ class Where:
 class Loaded:
     """A project without problems.
 
-    Shape: ``cells`` are the kept ones that ``--only`` leaves; ``all_cells`` are all kept ones,
-    which the lock is for; ``root`` is the registry and path that images are below.
+    Shape: ``sorting`` is of the cells that ``--only`` leaves, ``whole`` of all, which the lock is
+    for; ``root`` is the registry and path that images are below.
     """
 
     project: Project
     matrix: Matrix
     library: Library
     policy: Policy
-    selection: select.Selection
-    all_cells: tuple[Cell, ...]
+    judging: Judging
+    sorting: Sorting
+    whole: Sorting
     only: tuple[str, ...]
     root: str
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """The cells to work on."""
-        return self.selection.kept
+        """The kept cells that ``--only`` leaves: those to work on."""
+        return tuple(self.sorting.kept)
+
+    @property
+    def all_cells(self) -> tuple[Cell, ...]:
+        """All kept cells."""
+        return tuple(self.whole.kept)
 
     @property
     def lock_path(self) -> Path:
@@ -65,7 +74,7 @@ class Loaded:
     @property
     def wanted(self) -> Wanted:
         """What a lock must hold."""
-        return wanted.gather(self.matrix, self.library, self.all_cells)
+        return wanted.gather(self.matrix, self.library, self.all_cells, self.whole.missing)
 
     @property
     def around(self) -> Surroundings:
@@ -85,15 +94,20 @@ class Loaded:
         return ImageRef.parse(f"{self.root}/{self.matrix.images.name}")
 
     def demand_cells(self) -> None:
-        """Refuse to go on with nothing.
+        """Refuse to go on with nothing, or with an image that no host of the fleet can run.
 
-        Raises: NothingSelectedError: no cell is left; says what took them away.
+        Raises: NothingSelectedError: no cell is left; says what took them away;
+            ProjectError: cells that run nowhere, with the reasons and what would help.
         """
         if not self.cells:
             raise NothingSelectedError(
-                select.explain_nothing(self.matrix, self.only),
-                hint="gpulayers list shows every cell and what keeps it out",
+                sorting.explain_nothing(self.matrix, self.sorting, self.only),
+                hint="gpulayers list --why shows every cell and what keeps it out",
             )
+        faults = [*sorting.faults(self.judging, self.sorting)]
+        if faults:
+            msg = f"images of {self.project.matrix_file.name} run on no host of the fleet"
+            raise ProjectError(msg, problems=faults, hint="gpulayers list --why shows each verdict")
 
     def ground(self, lock: Lock) -> Ground:
         """What a plan is made from."""
@@ -103,6 +117,7 @@ class Loaded:
             lock=lock,
             root=self.root,
             models=self.models,
+            missing=self.whole.missing,
         )
 
     def plan(self, lock: Lock) -> Plan:
@@ -129,20 +144,31 @@ def load(where: Where, *, for_build: bool = False) -> Loaded:
         found += check_components(draft, library)
     if found and draft is not None and for_build:
         found += _unlocked(draft, project)
-    if found or matrix is None or policy is None:
+    judging = Judging(draft) if draft is not None else None
+    found += judging.problems() if judging is not None else ()
+    if found or judging is None or matrix is None or policy is None:
         count = f"{len(found)} problem{'s' if len(found) != 1 else ''}"
         msg = f"{count} in the files of {project.root}"
         raise ProjectError(msg, problems=found, hint="mend them, then: gpulayers check")
+    whole = sorting.sort(judging, library, select.choose(matrix))
     return Loaded(
         project=project,
         matrix=matrix,
         library=library,
         policy=policy,
-        selection=select.choose(matrix, where.only),
-        all_cells=select.choose(matrix).kept,
+        judging=judging,
+        sorting=_part(whole, matrix, where.only),
+        whole=whole,
         only=where.only,
         root=where.registry or matrix.images.registry,
     )
+
+
+def _part(whole: Sorting, matrix: Matrix, only: tuple[str, ...]) -> Sorting:
+    if not only:
+        return whole
+    chosen = select.choose(matrix, only)
+    return whole.only([*chosen.kept, *(cell for cell, _ in chosen.excluded)])
 
 
 def _unlocked(draft: Matrix, project: Project) -> list[Problem]:

@@ -1,25 +1,29 @@
 """Commands that only look: check, list, plan, render. No Docker, no network."""
 
 import json
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
+from gpulayers.cli import list_lines
 from gpulayers.cli import loaded as project_files
 from gpulayers.cli.options import where, where_options
 from gpulayers.cli.progress import megabytes
-from gpulayers.errors import StaleError
-from gpulayers.matrix import tags
-from gpulayers.matrix.model import Cell
+from gpulayers.errors import ProjectError, StaleError
+from gpulayers.plan import sorting
 from gpulayers.plan.model import Plan
+from gpulayers.plan.sorting import Sorting
 
 RENDERED = "render"
 
 
 @click.command("check", short_help="Name every problem in the project's files at once.")
 @where_options
-@click.option("--strict", is_flag=True, help="Refuse a missing or unfitting lock too.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Refuse a lock that is missing or does not fit, and cells not known to work.",
+)
 def check_command(
     project: Path | None,
     matrix: str | None,
@@ -31,13 +35,23 @@ def check_command(
     """Name every problem in the project's files at once; asks no network."""
     found = project_files.load(where(project, matrix, only, registry))
     found.demand_cells()
+    for line in sorting.warnings(found.judging, found.sorting):
+        click.echo(f"warning: {line}", err=True)
+    open_cells = sorting.unknown(found.judging, found.sorting) if strict else ()
+    if open_cells:
+        msg = f"{len(open_cells)} kept cells are not known to work, and --strict refuses that"
+        raise ProjectError(msg, hint="gpulayers list --why shows each verdict")
     if strict:
         project_files.fitting_lock(found)
-    kept, excluded = len(found.cells), len(found.selection.excluded)
-    click.echo(f"{kept} cells kept, {excluded} excluded; no problems")
+    click.echo(f"{_counts(found.sorting, cells=True)}; no problems")
 
 
-@click.command("list", short_help="Show the cells: kept and excluded.")
+def _counts(found: Sorting, *, cells: bool = False) -> str:
+    kept = f"{len(found.kept)} cells kept" if cells else f"{len(found.kept)} kept"
+    return f"{kept}, {len(found.impossible)} impossible, {len(found.excluded)} excluded"
+
+
+@click.command("list", short_help="Show the cells: kept, impossible and excluded.")
 @where_options
 @click.option("--why", is_flag=True, help="Say what keeps a cell out.")
 @click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
@@ -50,50 +64,20 @@ def list_command(
     why: bool,
     as_json: bool,
 ) -> None:
-    """Show the cells: kept, with their tags, and excluded, with our reasons.
+    """Show the cells: kept, with their tags, impossible, by facts, and excluded, by our choice.
 
-    With --why each kept cell has what the facts say of it, and of it on each host of the fleet.
+    With --why each has its reason, and a kept one what the facts say of it on each host of the
+    fleet; impossible ones of one reason stand together, with the nearest that would work.
     """
     found = project_files.load(where(project, matrix, only, registry))
-    if not found.selection.excluded:
+    if not found.sorting.excluded and not found.sorting.impossible and not found.cells:
         found.demand_cells()
     if as_json:
-        click.echo(json.dumps(_list_document(found, why=why), indent=2))
+        click.echo(json.dumps(list_lines.document(found, why=why), indent=2))
         return
-    said = _said(found) if why else {}
-    for cell in found.cells:
-        click.echo(f"kept      {tags.tag(found.matrix, cell)}")
-        for line in said.get(cell, ()):
-            click.echo(line)
-    for cell, exclude in found.selection.excluded:
-        reason = f": {exclude.reason} (matrix.toml:{exclude.line})" if why else ""
-        click.echo(f"excluded  {cell.format()}{reason}")
-    click.echo(f"{len(found.cells)} kept, {len(found.selection.excluded)} excluded")
-
-
-def _said(found: project_files.Loaded) -> Mapping[Cell, Sequence[str]]:
-    """What the facts say of kept cells; only where it is asked for are they read."""
-    from gpulayers.cli import list_lines
-
-    return list_lines.kept(found.matrix, found.cells)
-
-
-def _list_document(found: project_files.Loaded, *, why: bool) -> dict[str, object]:
-    said: Mapping[Cell, Mapping[str, object]] = {}
-    if why:
-        from gpulayers.cli import list_lines
-
-        said = list_lines.documents(found.matrix, found.cells)
-    return {
-        "kept": [
-            {"tag": tags.tag(found.matrix, c), "cell": c.values(), **said.get(c, {})}
-            for c in found.cells
-        ],
-        "excluded": [
-            {"cell": cell.values(), "reason": exclude.reason, "line": exclude.line}
-            for cell, exclude in found.selection.excluded
-        ],
-    }
+    for line in list_lines.lines(found, why=why):
+        click.echo(line)
+    click.echo(_counts(found.sorting))
 
 
 @click.command("plan", short_help="Show steps and images, and what would be built.")

@@ -48,7 +48,7 @@ def image_of(text: str, where: Where, registry: Registry, engine: DockerEngine) 
     found = project_files.load(where) if "=" in text else None
     if found is None and is_tag(text):
         found = project_of(where)
-        if found is not None and text not in tags.tags(found.matrix).values():
+        if found is not None and text not in tags.tags(found.matrix, found.all_cells).values():
             found = None
     if found is None:
         return of_ref(text, where, registry, engine)
@@ -73,7 +73,8 @@ def cell_of(found: Loaded, text: str) -> Cell:
     if "=" not in text:
         kept = tuple(c for c in found.all_cells if tags.tag(found.matrix, c) == text)
     else:
-        kept = select.choose(found.matrix, tuple(text.split(","))).kept
+        chosen = select.choose(found.matrix, tuple(text.split(","))).kept
+        kept = tuple(cell for cell in chosen if cell in set(found.all_cells))
     if len(kept) == 1:
         return kept[0]
     if not kept:

@@ -62,7 +62,7 @@ def lines(judgement: Judgement) -> Iterator[str]:
     if judgement.fixes:
         yield ""
     for fix in judgement.fixes:
-        yield from wrapped("  fix      ", _fix(fix))
+        yield from wrapped("  fix      ", fix_text(fix))
     driver = judgement.required_driver
     if driver.minimum is not None:
         native = f"; {driver.native.format()} knows its CUDA" if driver.native is not None else ""
@@ -82,7 +82,8 @@ def _fact(used: Used) -> str:
     return f"[{used.id}] {used.confidence}: {used.source}"
 
 
-def _fix(fix: Fix) -> str:
+def fix_text(fix: Fix) -> str:
+    """A change and what it would be with it."""
     change = ", ".join(f"{key} {value}" for key, value in fix.change.items())
     if fix.verdict == "ok":
         return f"{change} -> ok"

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from gpulayers.compat.model import ORDER, PLAIN_CUDA, Fix, Judgement, Query
 from gpulayers.facts import find
-from gpulayers.facts.model import Facts, Gpu
+from gpulayers.facts.model import Build, Facts, Gpu
 from gpulayers.refs import Platform
-from gpulayers.versions import Dotted, Pin
+from gpulayers.versions import Dotted, MajorMinor, Pin
 
 Change = tuple[Mapping[str, str], Query]
 MOST = 6
@@ -42,6 +42,7 @@ def search(
 
 
 def _changes(query: Query, facts: Facts, now: Judgement) -> Iterator[Change]:
+    yield from _indexes(query, facts)
     yield from _variants(query, facts)
     yield from _drivers(query, facts, now)
     yield from _pythons(query, facts)
@@ -52,16 +53,45 @@ def _changes(query: Query, facts: Facts, now: Judgement) -> Iterator[Change]:
     yield from _modes(query)
 
 
+def _indexes(query: Query, facts: Facts) -> Iterator[Change]:
+    """An index that serves what was asked for, where only some are asked."""
+    if query.indexes is not None:
+        every = find.builds_of(facts, query.framework.name, query.framework.version)
+        for name in dict.fromkeys(build.index for build in every):
+            if name not in query.indexes:
+                yield {"index": name}, replace(query, indexes=(*query.indexes, name))
+
+
 def _variants(query: Query, facts: Facts) -> Iterator[Change]:
     platform = query.platform.format()
     builds = find.builds_of(facts, query.framework.name, query.framework.version, platform)
     for build in reversed(builds):
-        if build.variant not in {query.variant, "unknown"}:
+        if query.cuda is not None and query.indexes is not None:
+            # A cell of a matrix: its axis is CUDA.
+            for cuda in _cudas(query.cuda, build, facts):
+                yield {"cuda": cuda.format()}, replace(query, cuda=cuda)
+        elif build.variant not in {query.variant, "unknown"}:
             changed = replace(query, variant=build.variant, cuda=None)
             yield {"variant": build.variant}, changed
 
 
+def _cudas(now: MajorMinor, build: Build, facts: Facts) -> list[MajorMinor]:
+    """The releases of CUDA that a build may be for: its own, or those of its major, nearest first.
+
+    Shape: without the one there is now; the nearest has the same major and the nearest minor.
+    """
+    own = (
+        [build.cuda]
+        if build.cuda is not None
+        else [each.release for each in facts.toolkits if each.release.major == build.cuda_major]
+    )
+    found = [release for release in dict.fromkeys(own) if release != now]
+    return sorted(found, key=lambda release: abs(release.minor - now.minor))
+
+
 def _drivers(query: Query, facts: Facts, now: Judgement) -> Iterator[Change]:
+    if not query.driver:
+        return
     wanted = now.required_driver
     newest = [each.newest for each in facts.branches.values() if each.newest is not None]
     for version in dict.fromkeys((wanted.minimum, wanted.native, *newest)):
@@ -111,7 +141,7 @@ def _systems(query: Query, facts: Facts) -> Iterator[Change]:
 
 
 def _platforms(query: Query, facts: Facts) -> Iterator[Change]:
-    gpu = find.gpu(facts, query.gpu)
+    gpu = find.gpu(facts, query.gpu) if query.gpu else None
     for text in ("linux/amd64", "linux/arm64"):
         platform = Platform.parse(text)
         fits = not isinstance(gpu, Gpu) or platform.machine in gpu.hosts

@@ -47,11 +47,19 @@ def judge(query: Query, facts: Facts, *, with_fixes: bool = True) -> Judgement:
     return found
 
 
-def installable(query: Query, facts: Facts) -> Judgement:
+def installable(query: Query, facts: Facts, *, with_fixes: bool = False) -> Judgement:
     """Whether it can be installed at all, whatever the GPU and driver, which may be "" here.
 
-    Shape: ``ok``, ``unknown`` or ``broken``; without fixes.
+    Shape: ``ok``, ``unknown`` or ``broken``.
     """
+    found = _installable(query, facts)
+    if with_fixes and found.verdict != "ok":
+        better = fixes.search(query, facts, found, lambda each: _installable(each, facts))
+        return replace(found, fixes=better)
+    return found
+
+
+def _installable(query: Query, facts: Facts) -> Judgement:
     subject = choose(query, facts)
     title = query.framework.format()
     if isinstance(subject, Reason):

@@ -43,6 +43,7 @@ class Query:
     what the plain install takes); ``gpu`` is a model or a compute capability, ``driver`` a version,
     a bare branch or ``jetpackN``; ``python`` may be ``3.14t``; ``os``, ``python`` and ``base`` are
     "" where not said, ``toolkit_mode`` None. ``sms`` and ``ptx`` are for a plain CUDA program only.
+    ``indexes`` are names of the indexes that wheels may come from, None for any that is known.
     """
 
     framework: Pin
@@ -58,6 +59,7 @@ class Query:
     toolkit_mode: ToolkitMode | None = None
     sms: frozenset[ComputeCapability] = frozenset()
     ptx: frozenset[ComputeCapability] = frozenset()
+    indexes: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,16 +41,20 @@ def choose(query: Query, facts: Facts) -> Subject | Reason:
     if query.framework.name == PLAIN_CUDA:
         return _plain(query, facts)
     name, version = query.framework.name, query.framework.version
-    every = find.builds_of(facts, name, version)
-    here = [build for build in every if build.platform == query.platform.format()]
-    if not every:
+    known = find.builds_of(facts, name, version)
+    here = [build for build in known if build.platform == query.platform.format()]
+    if not known:
         return _nothing_known(query, facts)
     if not here:
         text = f"{name} {version} has no wheel for {query.platform.format()}"
-        return failed("wheel-exists", text, every[0].origin)
-    found = _wanted(query, here)
-    if found is None:
+        return failed("wheel-exists", text, known[0].origin)
+    every = _wanted(query, here)
+    if not every:
         return _no_variant(query, here)
+    served = [b for b in every if query.indexes is None or b.index in query.indexes]
+    if not served:
+        return _on_other_index(query, every, here)
+    found = min(served, key=lambda build: not build.is_default)
     return Subject(
         build=found,
         release=_release(query, found, facts),
@@ -69,16 +73,15 @@ def _nothing_known(query: Query, facts: Facts) -> Reason:
     return unknown("wheel-exists", text)
 
 
-def _wanted(query: Query, builds: Sequence[Build]) -> Build | None:
+def _wanted(query: Query, builds: Sequence[Build]) -> list[Build]:
+    """The builds that would do, those of the very release of CUDA first."""
     if query.cuda is not None:
         exact = [b for b in builds if b.cuda == query.cuda and not _is_of_major(b)]
         major = [b for b in builds if _is_of_major(b) and b.cuda_major == query.cuda.major]
-        found = [*exact, *major]
-    elif query.variant in PLAIN:
-        found = [b for b in builds if b.is_default]
-    else:
-        found = [b for b in builds if b.variant == query.variant]
-    return min(found, key=lambda b: not b.is_default) if found else None
+        return [*exact, *major]
+    if query.variant in PLAIN:
+        return [b for b in builds if b.is_default]
+    return [b for b in builds if b.variant == query.variant]
 
 
 def _is_of_major(build: Build) -> bool:
@@ -95,6 +98,22 @@ def _no_variant(query: Query, builds: Sequence[Build]) -> Reason:
     wanted = f"CUDA {query.cuda.format()}" if query.cuda is not None else query.variant
     text = f"{name} {version} is not built for {wanted}, only as {names}"
     return failed("wheel-exists", text, *(build.origin for build in builds))
+
+
+def _on_other_index(query: Query, builds: Sequence[Build], here: Sequence[Build]) -> Reason:
+    """It is built, and the indexes that are asked do not have it: each serves one variant."""
+    name, version = query.framework.name, query.framework.version
+    names = " or ".join(dict.fromkeys(build.index for build in builds))
+    variants = ", ".join(dict.fromkeys(build.variant for build in builds))
+    asked = query.indexes or ()
+    text = f"{name} {version} {variants} is served by index {names}, not by {' or '.join(asked)}"
+    serve = [build for build in here if build.index in asked and not build.origin.is_weak]
+    if serve:
+        has = ", ".join(f"{build.index} has {build.variant}" for build in serve)
+        return failed("wheel-exists", f"{text}: {has}", *(b.origin for b in (*serve, *builds)))
+    origins = [build.origin for build in builds]
+    judge = unknown if all(origin.is_weak for origin in origins) else failed
+    return judge("wheel-exists", text, *origins)
 
 
 def _of_build(build: Build) -> list[Reason]:

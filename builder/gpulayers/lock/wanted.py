@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from gpulayers.matrix.model import (
 from gpulayers.refs import Platform
 
 TOOLS = TOOLS_BASE
+Missing = Collection[tuple[Cell, Platform]]
 # Any Debian 12 serves: of it, only Python is taken into images, from its packages.
 TOOLS_SOURCES = ("docker.io/library/debian:12-slim", "bootstrap:bookworm")
 
@@ -109,14 +110,25 @@ def model_requirements(matrix: Matrix, model: str) -> tuple[str, ...]:
     return (*own, *found.requirements)
 
 
-def platforms(matrix: Matrix, library: Library, cell: Cell) -> tuple[Platform, ...]:
-    """The platforms of a cell's images: the matrix's, as far as its framework has wheels there."""
+def platforms(
+    matrix: Matrix, library: Library, cell: Cell, missing: Missing = frozenset()
+) -> tuple[Platform, ...]:
+    """The platforms of a cell's images: the matrix's, as far as its framework has wheels there.
+
+    Shape: ``missing`` are those of which facts say that there can be none.
+    """
     layer = library.layers[cell.framework.name]
     version = cell.framework.version
-    return tuple(each for each in matrix.images.platforms if layer.has_wheels(version, each))
+    return tuple(
+        each
+        for each in matrix.images.platforms
+        if layer.has_wheels(version, each) and (cell, each) not in missing
+    )
 
 
-def closures(matrix: Matrix, library: Library, cell: Cell) -> Iterator[ClosureWanted]:
+def closures(
+    matrix: Matrix, library: Library, cell: Cell, missing: Missing = frozenset()
+) -> Iterator[ClosureWanted]:
     """The closures of a cell, lowest first, for each platform."""
     framework = library.layers[cell.framework.name]
     cuda = library.single("cuda")
@@ -135,7 +147,7 @@ def closures(matrix: Matrix, library: Library, cell: Cell) -> Iterator[ClosureWa
         levels.append((level.of, (*levels[-1][1], levels[-1][0]), level.requirements))
         hashes[level.of] = level.hashes
     mixed = parts_of_cuda.alone(cell.cuda, parts) if framework.fixes_cuda else ()
-    for platform in platforms(matrix, library, cell):
+    for platform in platforms(matrix, library, cell, missing):
         for of, under, requirements in levels:
             yield ClosureWanted(
                 python=cell.python.format(),
@@ -150,8 +162,10 @@ def closures(matrix: Matrix, library: Library, cell: Cell) -> Iterator[ClosureWa
             )
 
 
-def gather(matrix: Matrix, library: Library, cells: Sequence[Cell]) -> Wanted:
-    """All that these cells need."""
+def gather(
+    matrix: Matrix, library: Library, cells: Sequence[Cell], missing: Missing = frozenset()
+) -> Wanted:
+    """All that these cells need, but on the platforms that ``missing`` names."""
     tools = library.single("tools")
     oses = {cell.os for cell in cells}
     found = [matrix.bases[os] for os in {*oses, TOOLS} if os in matrix.bases]
@@ -179,7 +193,7 @@ def gather(matrix: Matrix, library: Library, cells: Sequence[Cell]) -> Wanted:
         ),
         pythons=tuple((python, matrix.pythons[python]) for python in sorted(pythons)),
         closures=tuple(
-            sorted({closure for cell in cells for closure in closures(matrix, library, cell)})
+            sorted({one for cell in cells for one in closures(matrix, library, cell, missing)})
         ),
         models=tuple(sorted({cell.model for cell in cells if _is_folder(matrix, cell.model)})),
         fetched=tuple(sorted({one for cell in cells for one in _fetched(matrix, cell.model)})),

@@ -13,6 +13,8 @@ AXES = ("os", "python", "cuda", "framework", "model")
 NO_MODEL = "none"
 # [base.tools] is what build steps work on; no image stands on it.
 TOOLS_BASE = "tools"
+# The index that is asked where nothing else is said, as the compatibility facts call it.
+PLAIN_INDEX = "pypi"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -203,11 +205,13 @@ class App:
 class FrameworkOptions:
     """What the project changes of a framework's layer.
 
-    Shape: ``cuda_components`` None means the layer's own list; ``requirements`` are added to it.
+    Shape: ``cuda_components`` None means the layer's own list; ``requirements`` are added to it;
+    ``indexes`` are names of the indexes that its own wheels may come from, in their order.
     """
 
     cuda_components: tuple[str, ...] | None
     requirements: tuple[str, ...]
+    indexes: tuple[str, ...] = (PLAIN_INDEX,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

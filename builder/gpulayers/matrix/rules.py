@@ -167,6 +167,11 @@ FRAMEWORK_NAME = Rule(
     lambda text: text if PACKAGE.fullmatch(text) else None,
     "write the version on the axis, not here",
 )
+INDEX = _grammar(
+    'the name of a package index, as "pypi" or "pytorch/cu126"',
+    r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*",
+    "write no address: uv's settings of the machine say where an index of that name is",
+)
 COMPONENT = _grammar("the name of a CUDA component", r"[a-z0-9]+([-_][a-z0-9]+)*")
 SECRET = Rule(
     "the id of a secret: lower-case words with dashes, none of the machine's own (ca, netrc, …)",

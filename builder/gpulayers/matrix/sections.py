@@ -7,6 +7,7 @@ from gpulayers.matrix import apps, fields, models, rules, tags
 from gpulayers.matrix.model import (
     AXES,
     NO_MODEL,
+    PLAIN_INDEX,
     Axes,
     Base,
     Budget,
@@ -157,8 +158,9 @@ def _framework(table: Table) -> FrameworkOptions:
     if components is None:
         table.take("cuda-components")
     requirements = table.many("requirements", rules.REQUIREMENT, default=())
+    indexes = table.many("indexes", rules.INDEX, least=1, default=(PLAIN_INDEX,))
     table.close()
-    return FrameworkOptions(cuda_components=components, requirements=requirements)
+    return FrameworkOptions(cuda_components=components, requirements=requirements, indexes=indexes)
 
 
 def _budget(table: Table) -> Budget:

@@ -1,10 +1,10 @@
 """How a cell is called in the registry."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from gpulayers.matrix.model import NO_MODEL, Cell, Matrix
-from gpulayers.matrix.select import choose, known_values
+from gpulayers.matrix.select import known_values
 
 # Frameworks first: it is what people look for.
 _ORDER = ("framework", "cuda", "python", "os", "model")
@@ -65,10 +65,10 @@ def tag(matrix: Matrix, cell: Cell) -> str:
     return expand(template(matrix), cell)
 
 
-def tags(matrix: Matrix) -> Mapping[Cell, str]:
-    """The tag of every kept cell, in their order."""
+def tags(matrix: Matrix, cells: Iterable[Cell]) -> Mapping[Cell, str]:
+    """The tag of each of these cells, in their order."""
     text = template(matrix)
-    return {cell: expand(text, cell) for cell in choose(matrix).kept}
+    return {cell: expand(text, cell) for cell in cells}
 
 
 def channel_tag(matrix: Matrix, cell: Cell, channel: str) -> str:

@@ -29,7 +29,7 @@ def make(ground: Ground, cells: Sequence[Cell]) -> Plan:
     images = tuple(
         _image(ground, cell, platform)
         for cell in cells
-        for platform in wanted.platforms(ground.matrix, ground.library, cell)
+        for platform in wanted.platforms(ground.matrix, ground.library, cell, ground.missing)
     )
     _check_targets(images)
     unique = {step.stage: step for image in images for step in image.steps}

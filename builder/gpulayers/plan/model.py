@@ -1,6 +1,6 @@
 """What will be built: unique steps with content keys, and images as ordered lists of them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -129,7 +129,8 @@ class Ground:
     """What a plan is made from.
 
     Shape: ``root`` is the registry and path that all images are below; ``models`` is the folder
-    with the files of fetched models, below the project's.
+    with the files of fetched models, below the project's; ``missing`` are platforms that a cell
+    has no image for, as facts say.
     """
 
     matrix: Matrix
@@ -140,3 +141,4 @@ class Ground:
         default_factory=dict, compare=False, repr=False
     )
     models: Path = Path(".gpulayers/models")
+    missing: Collection[tuple[Cell, Platform]] = frozenset()

@@ -1,59 +1,95 @@
 """What the facts say of cells: can they be installed, and do they run on the fleet's hosts."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from gpulayers.compat import judge
 from gpulayers.compat.bases import NVIDIA
-from gpulayers.compat.model import Judgement, Query
+from gpulayers.compat.model import ORDER, Judgement, Query
+from gpulayers.errors import Problem
 from gpulayers.facts import find
 from gpulayers.facts.load import load
 from gpulayers.facts.model import Facts
+from gpulayers.matrix.lines import KeyPath
 from gpulayers.matrix.model import Cell, Host, Matrix
 from gpulayers.refs import Platform
+from gpulayers.versions import Pin
+
+# A requirement that names one version; its extras and markers say nothing of which.
+EXACT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(\[[^]]*\])?\s*==\s*(?P<version>[0-9A-Za-z.+!]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnHost:
-    """A verdict on one kind of machine: ``gpus`` maps each of its GPUs to a judgement."""
+    """A verdict on one kind of machine: ``gpus`` maps each of its GPUs to a judgement.
+
+    Shape: of several platforms, that of the one that fits best.
+    """
 
     host: Host
     gpus: Mapping[str, Judgement]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellVerdict:
-    """What the facts say of a cell on one platform; ``hosts`` is empty without a fleet."""
-
-    install: Judgement
-    hosts: tuple[OnHost, ...]
+    @property
+    def best(self) -> Judgement:
+        """The judgement on the GPU that it runs best on."""
+        return max(self.gpus.values(), key=lambda found: ORDER.index(found.verdict))
 
 
 class Judging:
-    """Verdicts on the cells of a matrix; cells that differ only in what no fact asks share one.
-
-    Raises: FactError: a host of the fleet has a GPU or driver that nobody knows.
-    """
+    """Verdicts on the cells of a matrix; cells that differ only in what no fact asks share one."""
 
     def __init__(self, matrix: Matrix) -> None:
         packages = {pin.name for pin in matrix.axes.framework}
         packages |= {cell.framework.name for cell in matrix.includes}
         self.matrix = matrix
         self.facts: Facts = load(tuple(sorted(packages)))
-        for host in matrix.fleet:
-            find.driver(self.facts, host.driver)
-            for gpu in host.gpus:
-                find.gpu(self.facts, gpu)
-        self._known = lru_cache(maxsize=None)(self._verdict)
+        self._bases = {os: _nvidia_base(matrix, os) for os in matrix.bases}
+        self._packages = {name: _packages(matrix, name) for name in matrix.frameworks}
+        self._indexes = {
+            name: options.indexes for name, options in matrix.frameworks.items() if options.indexes
+        }
+        self._installable = lru_cache(maxsize=None)(self._judge_installing)
+        self._hosts = lru_cache(maxsize=None)(self._on_hosts)
 
-    def of(self, cell: Cell, platform: Platform) -> CellVerdict:
-        """The verdict on a cell."""
-        return self._known(self._query(cell, platform))
+    def problems(self) -> Iterator[Problem]:
+        """Drivers and GPUs of the fleet that nobody knows."""
+        for host in self.matrix.fleet:
+            place: KeyPath = ("fleet", host.name)
+            asked: list[tuple[KeyPath, str, Callable[[Facts, str], object]]]
+            asked = [((*place, "driver"), host.driver, find.driver)]
+            asked += [((*place, "gpus", n), gpu, find.gpu) for n, gpu in enumerate(host.gpus)]
+            for path, text, finder in asked:
+                if not text:
+                    continue  # told already
+                try:
+                    finder(self.facts, text)
+                except find.FactError as error:
+                    msg, _, wanted = str(error).partition(": wanted ")
+                    yield self.matrix.source.problem(
+                        path, wanted=wanted or "a known one", found=msg, hint=error.hint
+                    )
 
-    def _query(self, cell: Cell, platform: Platform) -> Query:
-        base = self.matrix.bases.get(cell.os)
-        sources: Sequence[str] = base.sources if base is not None else ()
+    def installable(self, cell: Cell, platform: Platform) -> Judgement:
+        """Whether its wheels can be installed; ``ok``, ``unknown`` or ``broken``, without fixes."""
+        return self._installable(self.query(cell, platform), with_fixes=False)
+
+    def explained(self, cell: Cell, platform: Platform) -> Judgement:
+        """The same with fixes."""
+        return self._installable(self.query(cell, platform), with_fixes=True)
+
+    def hosts(self, cell: Cell, platforms: Sequence[Platform]) -> tuple[OnHost, ...]:
+        """A verdict for each host of the fleet, from its images on these platforms."""
+        return self._hosts(tuple(self.query(cell, platform) for platform in platforms))
+
+    def on(self, cell: Cell, platform: Platform, host: Host, gpu: str) -> Judgement:
+        """The verdict on one GPU of one host, with fixes."""
+        query = replace(self.query(cell, platform), gpu=gpu, driver=host.driver)
+        return judge.judge(query, self.facts)
+
+    def query(self, cell: Cell, platform: Platform) -> Query:
+        """What a cell asks of the judge, without a host."""
         return Query(
             framework=cell.framework,
             cuda=cell.cuda,
@@ -62,20 +98,33 @@ class Judging:
             python=cell.python.format(),
             os=cell.os,
             platform=platform,
-            base=next((source for source in sources if NVIDIA.fullmatch(source)), ""),
+            packages=self._packages.get(cell.framework.name, ()),
+            base=self._bases.get(cell.os, ""),
+            indexes=self._indexes.get(cell.framework.name, ("pypi",)),
         )
 
-    def _verdict(self, query: Query) -> CellVerdict:
-        return CellVerdict(
-            install=judge.installable(query, self.facts),
-            hosts=tuple(self._on_host(query, host) for host in self.matrix.fleet),
+    def _judge_installing(self, query: Query, *, with_fixes: bool) -> Judgement:
+        return judge.installable(query, self.facts, with_fixes=with_fixes)
+
+    def _on_hosts(self, queries: tuple[Query, ...]) -> tuple[OnHost, ...]:
+        return tuple(
+            OnHost(host=host, gpus={gpu: self._best(queries, host, gpu) for gpu in host.gpus})
+            for host in self.matrix.fleet
         )
 
-    def _on_host(self, query: Query, host: Host) -> OnHost:
-        asked = {gpu: replace(query, gpu=gpu, driver=host.driver) for gpu in host.gpus}
-        return OnHost(
-            host=host,
-            gpus={
-                gpu: judge.judge(each, self.facts, with_fixes=False) for gpu, each in asked.items()
-            },
-        )
+    def _best(self, queries: tuple[Query, ...], host: Host, gpu: str) -> Judgement:
+        found = [
+            judge.judge(replace(query, gpu=gpu, driver=host.driver), self.facts, with_fixes=False)
+            for query in queries
+        ]
+        return max(found, key=lambda each: ORDER.index(each.verdict))
+
+
+def _nvidia_base(matrix: Matrix, os: str) -> str:
+    return next((source for source in matrix.bases[os].sources if NVIDIA.fullmatch(source)), "")
+
+
+def _packages(matrix: Matrix, framework: str) -> tuple[Pin, ...]:
+    """What the project adds to a framework at one exact version."""
+    found = (EXACT.match(text) for text in matrix.frameworks[framework].requirements)
+    return tuple(Pin(m["name"].lower(), m["version"]) for m in found if m is not None)
