@@ -445,6 +445,26 @@ def test_the_environment_is_that_of_the_layers_and_the_projects_over_it() -> Non
     assert step_keys(plan_of(on)) == step_keys(PLAN)
 
 
+def test_an_image_says_which_drivers_it_needs() -> None:
+    config = find(PLAN, os="debian12", cuda="12.8", model="digits").config
+    assert config.labels["io.gpulayers.driver.minimum"] == "525.60.13"
+    assert config.labels["io.gpulayers.driver.native"].startswith("570.")
+    assert config.env["NVIDIA_REQUIRE_CUDA"] == "driver>=525.60.13,arch>=7.5"
+
+
+def test_the_projects_own_requirement_stands() -> None:
+    images = replace(GROUND.matrix.images, env={"NVIDIA_REQUIRE_CUDA": "cuda>=12.8"})
+    on = replace(GROUND, matrix=replace(GROUND.matrix, images=images))
+    assert plan_of(on).images[0].config.env["NVIDIA_REQUIRE_CUDA"] == "cuda>=12.8"
+
+
+def test_what_a_base_asks_of_hosts_gives_way_to_what_the_image_needs() -> None:
+    bases = tuple(replace(b, blanks=("NVIDIA_REQUIRE_CUDA",)) for b in GROUND.lock.bases)
+    on = replace(GROUND, lock=replace(GROUND.lock, bases=bases))
+    asked = {image.config.env["NVIDIA_REQUIRE_CUDA"] for image in plan_of(on).images}
+    assert all(text.startswith("driver>=525.60.13") for text in asked)
+
+
 def test_the_identity_to_prove_is_that_of_the_cell() -> None:
     expected = find(PLAN, os="debian12", cuda="12.6", framework="cupy==13.6.0").expected
     assert (expected.distribution, expected.module) == ("cupy-cuda12x", "cupy")

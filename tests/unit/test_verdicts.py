@@ -156,12 +156,34 @@ def test_an_index_with_a_name_makes_its_variant_possible(tmp_path: Path) -> None
 
 
 def test_an_include_overrules_facts_with_a_warning(tmp_path: Path) -> None:
-    include = '[[include]]\nos = "debian12"\npython = "3.12"\ncuda = "12.6"\n'
-    include += 'framework = "torch==2.8.0"\nmodel = "none"\n'
-    done = run(small(tmp_path, cuda='["12.8"]', more=include), "check")
+    more = INCLUDE.format(cuda="12.6")
+    done = run(small(tmp_path, cuda='["12.8"]', more=more), "check")
     assert done.exit_code == 0, done.stderr
     assert "2 cells kept, 0 impossible" in done.stdout
     assert "kept as an include, and torch==2.8.0 cannot be installed" in done.stderr
+
+
+INCLUDE = """[[include]]
+os = "debian12"
+python = "3.12"
+cuda = "{cuda}"
+framework = "torch==2.8.0"
+model = "none"
+"""
+
+
+def test_an_include_of_the_axes_overrules_facts_and_excludes_alike(tmp_path: Path) -> None:
+    more = '[[exclude]]\nmatch = { cuda = "12.8" }\nreason = "too new"\n'
+    more += INCLUDE.format(cuda="12.6") + INCLUDE.format(cuda="12.8")
+    done = run(small(tmp_path, more=more), "list")
+    assert "2 kept, 0 impossible, 0 excluded" in done.stdout, done.stderr
+
+
+def test_an_include_that_changes_nothing_is_refused(tmp_path: Path) -> None:
+    done = run(small(tmp_path, more=INCLUDE.format(cuda="12.8")), "list")
+    assert done.exit_code == 3
+    assert "include[0]: wanted a cell of its own" in done.stderr
+    assert "which the axes give already" in done.stderr
 
 
 def test_nothing_but_impossible_cells_is_told_with_the_fact(tmp_path: Path) -> None:
@@ -265,7 +287,17 @@ def test_a_framework_of_the_projects_own_is_unknown_and_stays(tmp_path: Path) ->
     assert "facts: unknown: nothing is known of torch 2.99.0" in done.stdout
 
 
-@pytest.mark.parametrize("word", ["--why", "--json"])
-def test_list_of_the_whole_reference_fleet_ends_well(word: str) -> None:
-    done = CliRunner().invoke(main, ["list", "--project", str(REPOSITORY), word])
+def test_list_why_of_the_reference_fleet_tells_of_each_cell_once_in_80_columns() -> None:
+    done = run(REPOSITORY, "list", "--why")
     assert done.exit_code == 0
+    assert [x for x in done.stdout.splitlines() if len(x) > 80 and "http" not in x] == []
+    out = re.findall(r"^(?:impossible|excluded) +(\d+) cells?:", done.stdout, re.MULTILINE)
+    kept = re.findall(r"^kept ", done.stdout, re.MULTILINE)
+    assert len(kept) + sum(map(int, out)) == len(list(select.product(reference().axes)))
+
+
+def test_list_json_of_the_reference_fleet_has_each_cell_once() -> None:
+    found = json.loads(run(REPOSITORY, "list", "--json").stdout)
+    every = [json.dumps(e["cell"]) for kind in found.values() for e in kind]
+    assert len(every) == len(set(every)) == 6 * 4 * 6 * 12
+    assert all(e["platforms"]["linux/amd64"]["facts"] for e in found["impossible"])

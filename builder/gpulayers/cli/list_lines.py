@@ -1,7 +1,7 @@
 """What `list` says of cells: kept, impossible with the fact, excluded with the choice."""
 
-import itertools
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Collection, Iterator, Sequence
 
 from gpulayers.cli.loaded import Loaded
 from gpulayers.cli.verdicts import fix_text, wrapped
@@ -16,7 +16,7 @@ START = " " * 11
 
 
 def lines(found: Loaded, *, why: bool) -> Iterator[str]:
-    """One line a cell; with ``why`` its reasons below it, in 80 columns."""
+    """One line a cell; with ``why`` the reasons, in 80 columns, cells of one reason together."""
     for cell, tag in tags.tags(found.matrix, found.cells).items():
         yield f"kept       {tag}"
         if why:
@@ -26,9 +26,10 @@ def lines(found: Loaded, *, why: bool) -> Iterator[str]:
             yield from _impossible(found, cells)
     else:
         yield from (f"impossible {cell.format()}" for cell in found.sorting.impossible)
-    for cell, exclude in found.sorting.excluded:
-        reason = f": {exclude.reason} (matrix.toml:{exclude.line})" if why else ""
-        yield f"excluded   {cell.format()}{reason}"
+    if why:
+        yield from _excluded(found)
+    else:
+        yield from (f"excluded   {cell.format()}" for cell, _ in found.sorting.excluded)
 
 
 def document(found: Loaded, *, why: bool) -> dict[str, object]:
@@ -101,37 +102,56 @@ def _alike(found: Loaded) -> Iterator[list[Cell]]:
     """The impossible cells in groups that one line can name: of one reason and one framework."""
     groups: dict[tuple[str, ...], list[Cell]] = {}
     for cell, verdicts in found.sorting.impossible.items():
-        said = tuple(f"{p.format()} {_said(judged)}" for p, judged in verdicts.items())
+        said = tuple(
+            f"{platform.format()} {_said(judged)} {_nearest(_again(found, cell, platform))}"
+            for platform, judged in verdicts.items()
+        )
         groups.setdefault((cell.framework.format(), *said), []).append(cell)
     for cells in groups.values():
-        whole = {axis: _values(cells, axis) for axis in AXES}
-        size = 1
-        for values in whole.values():
-            size *= len(values)
-        if size == len(cells):
-            yield cells
-        else:
-            by_cuda = itertools.groupby(sorted(cells, key=_cuda), key=_cuda)
-            yield from (list(part) for _, part in by_cuda)
+        yield from _products(cells, ("cuda", "python", "os", "model"))
 
 
-def _cuda(cell: Cell) -> tuple[int, int]:
-    return cell.cuda.major, cell.cuda.minor
+def _products(cells: Sequence[Cell], split_by: Sequence[str]) -> Iterator[list[Cell]]:
+    """The cells in groups that are all combinations of their values, split no more than needed."""
+    size = math.prod(len(_values(cells, axis)) for axis in AXES)
+    if size == len(cells) or not split_by:
+        yield list(cells)
+        return
+    for value in _values(cells, split_by[0]):
+        part = [cell for cell in cells if cell.values()[split_by[0]] == value]
+        yield from _products(part, split_by[1:])
 
 
 def _values(cells: Sequence[Cell], axis: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cell.values()[axis] for cell in cells))
 
 
-def _impossible(found: Loaded, cells: Sequence[Cell]) -> Iterator[str]:
-    """A group: its values on the axes where it has not all, the reason, the nearest that works."""
+def _named(found: Loaded, cells: Sequence[Cell], always: Collection[str]) -> str:
+    """How many, and their values on the axes where they do not have all."""
     named = []
     for axis, column in columns(found.matrix.axes).items():
         values = _values(cells, axis)
-        if axis in {"framework", "cuda"} or set(values) != set(map(spelled, column)):
+        if axis in always or set(values) != set(map(spelled, column)):
             named.append(f"{axis}={','.join(values)}")
     count = f"{len(cells)} cells" if len(cells) != 1 else "1 cell"
-    yield from wrapped("impossible ", f"{count}: {' '.join(named)}")
+    return f"{count}: {' '.join(named) or 'all'}"
+
+
+def _excluded(found: Loaded) -> Iterator[str]:
+    groups: dict[int, list[Cell]] = {}
+    reasons: dict[int, str] = {}
+    for cell, exclude in found.sorting.excluded:
+        groups.setdefault(exclude.line, []).append(cell)
+        reasons[exclude.line] = exclude.reason
+    for line, cells in groups.items():
+        for part in _products(cells, ("framework", "cuda", "python", "os", "model")):
+            yield from wrapped("excluded   ", _named(found, part, ()))
+            yield from wrapped(START, f"{reasons[line]} (matrix.toml:{line})")
+
+
+def _impossible(found: Loaded, cells: Sequence[Cell]) -> Iterator[str]:
+    """A group: its values on the axes where it has not all, the reason, the nearest that works."""
+    yield from wrapped("impossible ", _named(found, cells, ("framework", "cuda")))
     verdicts = found.sorting.impossible[cells[0]]
     told: dict[str, list[Platform]] = {}
     for platform, judged in verdicts.items():
@@ -143,10 +163,14 @@ def _impossible(found: Loaded, cells: Sequence[Cell]) -> Iterator[str]:
         yield from wrapped(START, f"{where}{said}")
         judged = _again(found, cells[0], platforms[0])
         texts = [f"source: {used.source}" for used in judged.decisive[0].facts[:1]]
-        texts += [f"nearest: {fix_text(fix)}" for fix in judged.fixes[:1]]
+        texts += [text for text in (_nearest(judged),) if text]
         below |= dict.fromkeys(texts)
     for text in below:
         yield from wrapped(START, text, longer=2)
+
+
+def _nearest(judged: Judgement) -> str:
+    return f"nearest: {fix_text(judged.fixes[0])}" if judged.fixes else ""
 
 
 def _again(found: Loaded, cell: Cell, platform: Platform) -> Judgement:

@@ -118,6 +118,7 @@ class Loaded:
             root=self.root,
             models=self.models,
             missing=self.whole.missing,
+            judging=self.judging,
         )
 
     def plan(self, lock: Lock) -> Plan:
@@ -147,10 +148,11 @@ def load(where: Where, *, for_build: bool = False) -> Loaded:
     judging = Judging(draft) if draft is not None else None
     found += judging.problems() if judging is not None else ()
     if found or judging is None or matrix is None or policy is None:
-        count = f"{len(found)} problem{'s' if len(found) != 1 else ''}"
-        msg = f"{count} in the files of {project.root}"
-        raise ProjectError(msg, problems=found, hint="mend them, then: gpulayers check")
+        raise _refused(found, project)
     whole = sorting.sort(judging, library, select.choose(matrix))
+    found += sorting.needless(judging, whole)
+    if found:
+        raise _refused(found, project)
     return Loaded(
         project=project,
         matrix=matrix,
@@ -162,6 +164,12 @@ def load(where: Where, *, for_build: bool = False) -> Loaded:
         only=where.only,
         root=where.registry or matrix.images.registry,
     )
+
+
+def _refused(found: Sequence[Problem], project: Project) -> ProjectError:
+    count = f"{len(found)} problem{'s' if len(found) != 1 else ''}"
+    msg = f"{count} in the files of {project.root}"
+    return ProjectError(msg, problems=found, hint="mend them, then: gpulayers check")
 
 
 def _part(whole: Sorting, matrix: Matrix, only: tuple[str, ...]) -> Sorting:

@@ -21,7 +21,7 @@ NO_DRIVER = RequiredDriver(minimum=None, native=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Host:
+class Host:
     """A GPU and its driver, looked up."""
 
     gpu: Gpu | ComputeCapability
@@ -30,6 +30,7 @@ class _Host:
 
     @property
     def cc(self) -> ComputeCapability:
+        """The compute capability."""
         return self.gpu.cc if isinstance(self.gpu, Gpu) else self.gpu
 
 
@@ -102,17 +103,23 @@ def _between(query: Query, oldest: Judgement, newest: Judgement, branch: Branch)
 
 
 def _of(query: Query, driver: Dotted | JetPack, facts: Facts) -> Judgement:
-    branch = find.branch_of(facts, driver) if isinstance(driver, Dotted) else None
-    host = _Host(gpu=find.gpu(facts, query.gpu), driver=driver, branch=branch)
+    host = host_of(facts, find.gpu(facts, query.gpu), driver)
     subject = choose(query, facts)
     if isinstance(subject, Reason):
         title = query.framework.format()
         return _judgement(query, title, (subject,), NO_DRIVER)
-    reasons = tuple(_rules(query, subject, host, facts))
+    reasons = tuple(rules(query, subject, host, facts))
     return _judgement(query, subject.title, reasons, required(subject, facts))
 
 
-def _rules(query: Query, subject: Subject, host: _Host, facts: Facts) -> Sequence[Reason]:
+def host_of(facts: Facts, gpu: Gpu | ComputeCapability, driver: Dotted | JetPack) -> Host:
+    """A GPU with a driver, and the branch of that."""
+    branch = find.branch_of(facts, driver) if isinstance(driver, Dotted) else None
+    return Host(gpu=gpu, driver=driver, branch=branch)
+
+
+def rules(query: Query, subject: Subject, host: Host, facts: Facts) -> Sequence[Reason]:
+    """What every rule says of a build on a host, in the order of the rules."""
     reasons = [*subject.reasons, *install.rules(query, subject.build, facts)]
     reasons += install.machine(query, host.gpu)
     if subject.release is not None:
@@ -129,7 +136,7 @@ def _rules(query: Query, subject: Subject, host: _Host, facts: Facts) -> Sequenc
     return reasons
 
 
-def _native(release: MajorMinor, host: _Host, of_driver: Sequence[Reason]) -> MajorMinor | None:
+def _native(release: MajorMinor, host: Host, of_driver: Sequence[Reason]) -> MajorMinor | None:
     """The newest CUDA whose PTX is compiled there: forward compatibility brings its own."""
     if any(reason.word == "needs-forward-compat" for reason in of_driver):
         return release

@@ -160,7 +160,8 @@ def generation_of(facts: Facts, cc: ComputeCapability) -> Generation | None:
 
 def toolkits_of(facts: Facts, release: MajorMinor) -> tuple[Toolkit, ...]:
     """The toolkits of a CUDA release, oldest first; may be empty."""
-    return tuple(each for each in facts.toolkits if each.release == release)
+    wanted = (release.major, release.minor)
+    return tuple(each for each in facts.toolkits if each.version.numbers[:2] == wanted)
 
 
 def builds_of(facts: Facts, package: str, version: str, platform: str = "") -> tuple[Build, ...]:

@@ -107,20 +107,16 @@ def _check_unused(section: str, used: Mapping[str, KeyPath], report: Report) -> 
 
 
 def _check_includes(matrix: Matrix, report: Report) -> None:
-    axes = {axis: {spelled(v) for v in column} for axis, column in columns(matrix.axes).items()}
     seen: set[Cell] = set()
     for index, cell in enumerate(matrix.includes):
-        if all(value in axes[axis] for axis, value in cell.values().items()):
-            found = f"{cell.format()}, which the axes give already"
-        elif cell in seen:
-            found = f"{cell.format()} a second time"
-        else:
-            found = ""
-        seen.add(cell)
-        if found:
+        if cell in seen:
             report.add(
-                ("include", index), wanted="a cell of its own", found=found, hint="remove it"
+                ("include", index),
+                wanted="a cell of its own",
+                found=f"{cell.format()} a second time",
+                hint="remove it",
             )
+        seen.add(cell)
 
 
 def _check_excludes(matrix: Matrix, report: Report) -> None:

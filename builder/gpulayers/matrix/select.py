@@ -81,15 +81,18 @@ def choose(matrix: Matrix, only: Sequence[str] = ()) -> Selection:
     """The cells that are kept and those that an exclude takes out.
 
     Shape: ``only`` are ``AXIS=GLOB``; entries for one axis are alternatives, different axes have
-    to match together. A cell that ``only`` does not name is in neither list. Excludes act on the
-    product of the axes alone: an include is always kept.
+    to match together. A cell that ``only`` does not name is in neither list. An include is
+    always kept, also where the axes give it and an exclude matches it.
     Raises: ProjectError: an ``only`` is not ``AXIS=GLOB``, or names no axis.
     """
     wanted = _wanted(known_values(matrix), parse_only(only))
     hits = _hits(matrix)
+    includes = frozenset(matrix.includes)
     kept: list[Cell] = []
     excluded: list[tuple[Cell, Exclude]] = []
     for cell in product(matrix.axes):
+        if includes and cell in includes:
+            continue
         values = _key(cell)
         if not all(map(frozenset.__contains__, wanted, values)):
             continue

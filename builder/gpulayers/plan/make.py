@@ -13,10 +13,13 @@ from gpulayers.matrix import tags
 from gpulayers.matrix.model import NO_MODEL, Cell
 from gpulayers.plan import apps, keys, steps, weights
 from gpulayers.plan.model import Config, Expected, Ground, Image, Plan, Step
+from gpulayers.plan.verdicts import Judging, Needed
 from gpulayers.refs import Platform
 
 LABEL = "io.gpulayers"
 DEFAULT_COMMAND = ("python",)
+# What NVIDIA's container runtime asks of the host before it starts a container.
+REQUIREMENT = "NVIDIA_REQUIRE_CUDA"
 
 
 def make(ground: Ground, cells: Sequence[Cell]) -> Plan:
@@ -26,8 +29,9 @@ def make(ground: Ground, cells: Sequence[Cell]) -> Plan:
         KeyError: the lock is for other cells (callers compare ``lock.inputs`` before).
     """
     platforms = ground.matrix.images.platforms
+    judging = ground.judging if ground.judging is not None else Judging(ground.matrix)
     images = tuple(
-        _image(ground, cell, platform)
+        _image(ground, cell, platform, judging.needed(cell, platform))
         for cell in cells
         for platform in wanted.platforms(ground.matrix, ground.library, cell, ground.missing)
     )
@@ -66,12 +70,13 @@ def _base(ground: Ground, os_name: str, platform: Platform) -> str:
     return f"{base.repository or f'{ground.root}/base'}@{base.digest}"
 
 
-def _image(ground: Ground, cell: Cell, platform: Platform) -> Image:
+def _image(ground: Ground, cell: Cell, platform: Platform, needed: Needed) -> Image:
     own = steps.of_image(ground, cell, platform)
     tag = tags.tag(ground.matrix, cell)
     expected = _expected(ground, cell, platform)
     wheels = _wheels(ground, cell, platform)
-    config = _config(ground, cell, platform, tag=tag, wheels=wheels)
+    labels = _labels(ground, cell, platform, tag=tag, wheels=wheels) | _of_driver(needed)
+    config = _config(ground, cell, platform, labels=labels, requirement=needed.requirement)
     key = _key(ground.lock.base(cell.os, platform).digest, own, config, expected)
     return Image(
         cell=cell,
@@ -136,7 +141,12 @@ def _layers(ground: Ground, cell: Cell) -> tuple[LayerDef, ...]:
 
 
 def _config(
-    ground: Ground, cell: Cell, platform: Platform, *, tag: str, wheels: Mapping[str, str]
+    ground: Ground,
+    cell: Cell,
+    platform: Platform,
+    *,
+    labels: Mapping[str, str],
+    requirement: str,
 ) -> Config:
     env = dict.fromkeys(ground.lock.base(cell.os, platform).blanks, "")
     entrypoint: tuple[str, ...] = ()
@@ -144,10 +154,13 @@ def _config(
         env.update(layer.env)
         entrypoint = layer.entrypoint or entrypoint
     env.update(weights.env(ground, cell.model))
+    if requirement:
+        # NVIDIA's own, of a base that has one, knows nothing of what stands on it.
+        env[REQUIREMENT] = requirement
     env.update(ground.matrix.images.env)
     plain = Config(
         env=env,
-        labels=_labels(ground, cell, platform, tag=tag, wheels=wheels),
+        labels=dict(sorted(labels.items())),
         user=ground.matrix.images.user,
         entrypoint=entrypoint,
         command=DEFAULT_COMMAND,
@@ -172,8 +185,13 @@ def _labels(
     labels |= {f"{LABEL}.{axis}": values[axis] for axis in ("os", "python", "cuda", "model")}
     labels |= weights.labels(ground, cell.model)
     shown = (name for name in wheels if name.startswith("nvidia-") or name == "cuda-toolkit")
-    labels |= {f"{LABEL}.wheel.{name}": wheels[name] for name in shown}
-    return dict(sorted(labels.items()))
+    return labels | {f"{LABEL}.wheel.{name}": wheels[name] for name in shown}
+
+
+def _of_driver(needed: Needed) -> dict[str, str]:
+    """The oldest driver that runs the image, and the oldest that knows its CUDA."""
+    found = {"minimum": needed.driver.minimum, "native": needed.driver.native}
+    return {f"{LABEL}.driver.{name}": d.format() for name, d in found.items() if d is not None}
 
 
 def _wheels(ground: Ground, cell: Cell, platform: Platform) -> dict[str, str]:

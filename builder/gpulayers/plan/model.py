@@ -7,6 +7,7 @@ from pathlib import Path
 from gpulayers.layer import Library
 from gpulayers.lock.model import Lock, Package
 from gpulayers.matrix.model import Cell, HealthCheck, Matrix
+from gpulayers.plan.verdicts import Judging
 from gpulayers.refs import Platform
 
 # The check of what is installed, whose mark is the highest layer, and Docker's own for a WORKDIR,
@@ -130,7 +131,7 @@ class Ground:
 
     Shape: ``root`` is the registry and path that all images are below; ``models`` is the folder
     with the files of fetched models, below the project's; ``missing`` are platforms that a cell
-    has no image for, as facts say.
+    has no image for, as facts say; ``judging`` is of the matrix, None to have one made.
     """
 
     matrix: Matrix
@@ -142,3 +143,4 @@ class Ground:
     )
     models: Path = Path(".gpulayers/models")
     missing: Collection[tuple[Cell, Platform]] = frozenset()
+    judging: Judging | None = field(default=None, compare=False, repr=False)

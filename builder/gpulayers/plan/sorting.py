@@ -8,7 +8,7 @@ from gpulayers.errors import Problem
 from gpulayers.layer import Library
 from gpulayers.lock import wanted
 from gpulayers.matrix.model import Cell, Exclude, Host, Matrix
-from gpulayers.matrix.select import Selection
+from gpulayers.matrix.select import Selection, choose
 from gpulayers.matrix.select import explain_nothing as explain_choice
 from gpulayers.matrix.shape import quoted
 from gpulayers.plan.verdicts import Judging, OnHost
@@ -81,6 +81,21 @@ def sort(judging: Judging, library: Library, selection: Selection) -> Sorting:
         overruled=overruled,
         missing=frozenset(missing),
     )
+
+
+def needless(judging: Judging, sorting: Sorting) -> Iterator[Problem]:
+    """Includes that the axes give already: no exclude and no fact is overruled by them."""
+    matrix = judging.matrix
+    alone = choose(replace(matrix, includes=()))
+    given = set(alone.kept) - sorting.overruled.keys()
+    for index, cell in enumerate(matrix.includes):
+        if cell in given:
+            yield matrix.source.problem(
+                ("include", index),
+                wanted="a cell of its own, or one that an exclude or a fact takes out",
+                found=f"{cell.format()}, which the axes give already",
+                hint="remove it",
+            )
 
 
 def faults(judging: Judging, sorting: Sorting) -> Iterator[Problem]:

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 
-from gpulayers.compat import judge
+from gpulayers.compat import judge, requirement
 from gpulayers.compat.bases import NVIDIA
-from gpulayers.compat.model import ORDER, Judgement, Query
+from gpulayers.compat.model import ORDER, Judgement, Query, RequiredDriver
 from gpulayers.errors import Problem
 from gpulayers.facts import find
 from gpulayers.facts.load import load
@@ -37,6 +37,17 @@ class OnHost:
         return max(self.gpus.values(), key=lambda found: ORDER.index(found.verdict))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needed:
+    """What an image asks of a host: drivers, and the same and more as ``NVIDIA_REQUIRE_CUDA``.
+
+    Shape: ``requirement`` is "" where nothing is known.
+    """
+
+    driver: RequiredDriver
+    requirement: str
+
+
 class Judging:
     """Verdicts on the cells of a matrix; cells that differ only in what no fact asks share one."""
 
@@ -44,13 +55,13 @@ class Judging:
         packages = {pin.name for pin in matrix.axes.framework}
         packages |= {cell.framework.name for cell in matrix.includes}
         self.matrix = matrix
-        self.facts: Facts = load(tuple(sorted(packages)))
+        self._known = tuple(sorted(packages))
+        self.facts: Facts = load(self._known)
         self._bases = {os: _nvidia_base(matrix, os) for os in matrix.bases}
         self._packages = {name: _packages(matrix, name) for name in matrix.frameworks}
         self._indexes = {
             name: options.indexes for name, options in matrix.frameworks.items() if options.indexes
         }
-        self._installable = lru_cache(maxsize=None)(self._judge_installing)
         self._hosts = lru_cache(maxsize=None)(self._on_hosts)
 
     def problems(self) -> Iterator[Problem]:
@@ -73,11 +84,11 @@ class Judging:
 
     def installable(self, cell: Cell, platform: Platform) -> Judgement:
         """Whether its wheels can be installed; ``ok``, ``unknown`` or ``broken``, without fixes."""
-        return self._installable(self.query(cell, platform), with_fixes=False)
+        return _installable(self.query(cell, platform), self._known, with_fixes=False)
 
     def explained(self, cell: Cell, platform: Platform) -> Judgement:
         """The same with fixes."""
-        return self._installable(self.query(cell, platform), with_fixes=True)
+        return _installable(self.query(cell, platform), self._known, with_fixes=True)
 
     def hosts(self, cell: Cell, platforms: Sequence[Platform]) -> tuple[OnHost, ...]:
         """A verdict for each host of the fleet, from its images on these platforms."""
@@ -87,6 +98,12 @@ class Judging:
         """The verdict on one GPU of one host, with fixes."""
         query = replace(self.query(cell, platform), gpu=gpu, driver=host.driver)
         return judge.judge(query, self.facts)
+
+    def needed(self, cell: Cell, platform: Platform) -> Needed:
+        """What a cell's image asks of a host."""
+        # Neither Python nor OS decide any of it: cells that differ in them share one answer.
+        query = replace(self.query(cell, platform), python="", os="", base="")
+        return _needed(query, self._known)
 
     def query(self, cell: Cell, platform: Platform) -> Query:
         """What a cell asks of the judge, without a host."""
@@ -103,9 +120,6 @@ class Judging:
             indexes=self._indexes.get(cell.framework.name, ("pypi",)),
         )
 
-    def _judge_installing(self, query: Query, *, with_fixes: bool) -> Judgement:
-        return judge.installable(query, self.facts, with_fixes=with_fixes)
-
     def _on_hosts(self, queries: tuple[Query, ...]) -> tuple[OnHost, ...]:
         return tuple(
             OnHost(host=host, gpus={gpu: self._best(queries, host, gpu) for gpu in host.gpus})
@@ -118,6 +132,17 @@ class Judging:
             for query in queries
         ]
         return max(found, key=lambda each: ORDER.index(each.verdict))
+
+
+@cache
+def _installable(query: Query, packages: tuple[str, ...], *, with_fixes: bool) -> Judgement:
+    return judge.installable(query, load(packages), with_fixes=with_fixes)
+
+
+@cache
+def _needed(query: Query, packages: tuple[str, ...]) -> Needed:
+    found = judge.installable(query, load(packages))
+    return Needed(driver=found.required_driver, requirement=requirement.of(query, load(packages)))
 
 
 def _nvidia_base(matrix: Matrix, os: str) -> str:
