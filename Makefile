@@ -4,7 +4,7 @@ DEVENV := $(PYTHON) tools/devenv
 IN_ENV := $(DEVENV) run -- .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint up down status clean venv
+.PHONY: help demo test bench lint up down status clean venv
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,6 +17,9 @@ test: venv up ## run all tests, with the engine and the registry
 
 lint: venv ## run the linters and the type checker
 	@$(IN_ENV) tools/run_tests.py lint
+
+bench: venv ## time what looks only, against a program that does nothing; writes bench/results/
+	@.venv/bin/python bench/looking.py
 
 venv: ## make .venv with the project and its development tools
 	@$(DEVENV) venv

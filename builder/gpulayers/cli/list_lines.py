@@ -1,5 +1,6 @@
 """What `list` says of cells: kept, impossible with the fact, excluded with the choice."""
 
+import json
 import math
 from collections.abc import Collection, Iterator, Sequence
 
@@ -32,8 +33,23 @@ def lines(found: Loaded, *, why: bool) -> Iterator[str]:
         yield from (f"excluded   {cell.format()}" for cell, _ in found.sorting.excluded)
 
 
-def document(found: Loaded, *, why: bool) -> dict[str, object]:
-    """The same as JSON.
+def as_json(found: Loaded, *, why: bool) -> str:
+    """The same as JSON, a cell a line: ten thousand are written at once and read by eye."""
+    parts = [
+        f"  {json.dumps(name)}: [\n{body}\n  ]"
+        if (body := _entries(entries))
+        else f'  "{name}": []'
+        for name, entries in _document_of(found, why=why).items()
+    ]
+    return "{\n" + ",\n".join(parts) + "\n}"
+
+
+def _entries(entries: Sequence[object]) -> str:
+    return ",\n".join(f"    {json.dumps(entry)}" for entry in entries)
+
+
+def _document_of(found: Loaded, *, why: bool) -> dict[str, list[dict[str, object]]]:
+    """The lists by name.
 
     Shape: ``kept`` have their tag, and with ``why`` ``install`` and ``platforms`` by platform and
     ``hosts`` by host and GPU; ``impossible`` have ``platforms``, with fixes where ``why`` asks.

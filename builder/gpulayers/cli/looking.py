@@ -73,7 +73,7 @@ def list_command(
     if not found.sorting.excluded and not found.sorting.impossible and not found.cells:
         found.demand_cells()
     if as_json:
-        click.echo(json.dumps(list_lines.document(found, why=why), indent=2))
+        click.echo(list_lines.as_json(found, why=why))
         return
     for line in list_lines.lines(found, why=why):
         click.echo(line)

@@ -86,6 +86,8 @@ def sort(judging: Judging, library: Library, selection: Selection) -> Sorting:
 def needless(judging: Judging, sorting: Sorting) -> Iterator[Problem]:
     """Includes that the axes give already: no exclude and no fact is overruled by them."""
     matrix = judging.matrix
+    if not matrix.includes:
+        return
     alone = choose(replace(matrix, includes=()))
     given = set(alone.kept) - sorting.overruled.keys()
     for index, cell in enumerate(matrix.includes):
