@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from urllib.parse import quote, quote_plus
 
 SECRET_NAME = re.compile(r"(?i)(token|secret|passw(or)?d|credential|api[-_]?key|private[-_]?key)")
-OWN = re.compile(r"ca|netrc|uv-config|pip-config|apt(-.*)?")
+OWN = re.compile(r"ca|netrc|uv-config(-.*)?|pip-config|apt(-.*)?")
 # Shorter ones stand in ordinary words, and so cannot be blanked.
 SHORTEST = 4
 # Shorter ones are blanked as whole words only, and not in base64: ``pass`` stands in ``passed``.

@@ -184,7 +184,7 @@ def wheel(requirement: str, config: Path) -> Mapping[str, Any]:
         stands_in_for=(),
     )
     name = requirement.partition("==")[0]
-    found = next(w for w in resolve(question, config=config, index="default") if w.name == name)
+    found = next(w for w in resolve(question, config=config, indexes={}) if w.name == name)
     table = {"file": found.file, "name": found.name, "version": found.version}
     return {**table, "sha256": found.sha256, "size": found.size_bytes, "index": found.index}
 

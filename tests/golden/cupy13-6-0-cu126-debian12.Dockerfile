@@ -214,7 +214,7 @@ STEP
 FROM tools AS python-3-11-c3770196-venv
 COPY --link --from=python-3-11-c3770196 /out/ /
 
-FROM python-3-11-c3770196-venv AS cuda-wheels-97cb9e31
+FROM python-3-11-c3770196-venv AS cuda-wheels-ac717357
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=uv-config,required=true,target=/etc/uv/uv.toml \
     --mount=type=secret,id=netrc,required=true,target=/run/netrc \
@@ -225,7 +225,7 @@ nvidia-curand-cu12==12.6.7 --hash=sha256:39b675fc4a7aea6bc9ce334622005167d28d410
 nvidia-nvrtc-cu12==12.6.7 --hash=sha256:d7115fc17fd1e38a3ce825d9e0f6ceffa3808dce70ba16825ade439ff981f8f0
 WHEELS
 
-FROM python-3-11-c3770196-venv AS nvidia-cublas-cu12-12-6-7-9f1f0926
+FROM python-3-11-c3770196-venv AS nvidia-cublas-cu12-12-6-7-93fdd8ee
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=uv-config,required=true,target=/etc/uv/uv.toml \
     --mount=type=secret,id=netrc,required=true,target=/run/netrc \
@@ -233,7 +233,7 @@ RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificat
 nvidia-cublas-cu12==12.6.7 --hash=sha256:85b0c8bb31d88419ecc9980d8efeb90da3044f34ea75c2392c003541b928c34b
 WHEELS
 
-FROM python-3-11-c3770196-venv AS nvidia-cufft-cu12-12-6-7-8650956b
+FROM python-3-11-c3770196-venv AS nvidia-cufft-cu12-12-6-7-ba950801
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=uv-config,required=true,target=/etc/uv/uv.toml \
     --mount=type=secret,id=netrc,required=true,target=/run/netrc \
@@ -241,7 +241,7 @@ RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificat
 nvidia-cufft-cu12==12.6.7 --hash=sha256:b1a7db6f48ac0640b3442d296dd45382636b4a64f8eb6979f1d24d01415e9746
 WHEELS
 
-FROM python-3-11-c3770196-venv AS cupy-wheels-d3f6d307
+FROM python-3-11-c3770196-venv AS cupy-wheels-574b63d5
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=uv-config,required=true,target=/etc/uv/uv.toml \
     --mount=type=secret,id=netrc,required=true,target=/run/netrc \
@@ -249,7 +249,7 @@ RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificat
 numpy==2.1.0 --hash=sha256:ef8965e15d9cd9685191c2911c6cfece350fec44a0fe78aa192fdc847d3bdaeb
 WHEELS
 
-FROM python-3-11-c3770196-venv AS cupy-cuda12x-13-6-0-2376236c
+FROM python-3-11-c3770196-venv AS cupy-cuda12x-13-6-0-268c19c0
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=uv-config,required=true,target=/etc/uv/uv.toml \
     --mount=type=secret,id=netrc,required=true,target=/run/netrc \
@@ -261,11 +261,11 @@ FROM base AS final
 COPY --link --from=packages-debian12-00baebd3 /out/ /
 COPY --link --from=init-3d7666bc /out/ /
 COPY --link --from=python-3-11-c3770196 /out/ /
-COPY --link --from=cuda-wheels-97cb9e31 /out/ /
-COPY --link --from=nvidia-cublas-cu12-12-6-7-9f1f0926 /out/ /
-COPY --link --from=nvidia-cufft-cu12-12-6-7-8650956b /out/ /
-COPY --link --from=cupy-wheels-d3f6d307 /out/ /
-COPY --link --from=cupy-cuda12x-13-6-0-2376236c /out/ /
+COPY --link --from=cuda-wheels-ac717357 /out/ /
+COPY --link --from=nvidia-cublas-cu12-12-6-7-93fdd8ee /out/ /
+COPY --link --from=nvidia-cufft-cu12-12-6-7-ba950801 /out/ /
+COPY --link --from=cupy-wheels-574b63d5 /out/ /
+COPY --link --from=cupy-cuda12x-13-6-0-268c19c0 /out/ /
 ENV CUDA_CACHE_PATH="/home/app/.cache/nv" \
     CUPY_CACHE_DIR="/home/app/.cache/cupy" \
     HOME="/home/app" \
@@ -282,7 +282,7 @@ LABEL io.gpulayers.cuda="12.6" \
     io.gpulayers.driver.native="560.28.03" \
     io.gpulayers.framework.name="cupy" \
     io.gpulayers.framework.version="13.6.0" \
-    io.gpulayers.key="1913046546a127757ea2c7e7575f898b0f24541f67c5292ac199ea8f6db7c2b7" \
+    io.gpulayers.key="dc7908533c6e17976ebe36657bef5b21aab4c440904b9d794a10dcf735bfc857" \
     io.gpulayers.model="none" \
     io.gpulayers.os="debian12" \
     io.gpulayers.python="3.11" \

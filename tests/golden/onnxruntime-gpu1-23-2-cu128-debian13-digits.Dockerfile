@@ -214,7 +214,7 @@ STEP
 FROM tools AS python-3-11-c3770196-venv
 COPY --link --from=python-3-11-c3770196 /out/ /
 
-FROM python-3-11-c3770196-venv AS cuda-wheels-038970c8
+FROM python-3-11-c3770196-venv AS cuda-wheels-5c7b6f77
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=uv-config,required=true,target=/etc/uv/uv.toml \
     --mount=type=secret,id=netrc,required=true,target=/run/netrc \
@@ -225,7 +225,7 @@ nvidia-curand-cu12==12.8.7 --hash=sha256:95f68a594411feb20cdc5f4a99c817ee278862f
 nvidia-nvrtc-cu12==12.8.7 --hash=sha256:d2b20c656369aa7fbef23d3ba279dfb186db1222a8307fbae9e25580bc93ea0b
 WHEELS
 
-FROM python-3-11-c3770196-venv AS nvidia-cublas-cu12-12-8-7-0c99135b
+FROM python-3-11-c3770196-venv AS nvidia-cublas-cu12-12-8-7-89346faa
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=uv-config,required=true,target=/etc/uv/uv.toml \
     --mount=type=secret,id=netrc,required=true,target=/run/netrc \
@@ -233,7 +233,7 @@ RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificat
 nvidia-cublas-cu12==12.8.7 --hash=sha256:25ff52a381a46f83be74e1dcd63ee26ec05de970f72a44653131f254889a67e4
 WHEELS
 
-FROM python-3-11-c3770196-venv AS nvidia-cufft-cu12-12-8-7-eb49c516
+FROM python-3-11-c3770196-venv AS nvidia-cufft-cu12-12-8-7-43dd7a29
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=uv-config,required=true,target=/etc/uv/uv.toml \
     --mount=type=secret,id=netrc,required=true,target=/run/netrc \
@@ -241,7 +241,7 @@ RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificat
 nvidia-cufft-cu12==12.8.7 --hash=sha256:2cd6e3298e1e871c2be79d52142dd90214f1d6cdb6297afb9a0504edfb4c15f5
 WHEELS
 
-FROM python-3-11-c3770196-venv AS onnxruntime-gpu-wheels-d3f6d307
+FROM python-3-11-c3770196-venv AS onnxruntime-gpu-wheels-574b63d5
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=uv-config,required=true,target=/etc/uv/uv.toml \
     --mount=type=secret,id=netrc,required=true,target=/run/netrc \
@@ -249,7 +249,7 @@ RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificat
 numpy==2.1.0 --hash=sha256:ef8965e15d9cd9685191c2911c6cfece350fec44a0fe78aa192fdc847d3bdaeb
 WHEELS
 
-FROM python-3-11-c3770196-venv AS nvidia-cudnn-cu12-9-10-0-4305d8b1
+FROM python-3-11-c3770196-venv AS nvidia-cudnn-cu12-9-10-0-14bfbcdf
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=uv-config,required=true,target=/etc/uv/uv.toml \
     --mount=type=secret,id=netrc,required=true,target=/run/netrc \
@@ -257,7 +257,7 @@ RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificat
 nvidia-cudnn-cu12==9.10.0 --hash=sha256:9c8a5176414d911f3dcafea583cbc59266db340eaff991bc595ad62dd05caa12
 WHEELS
 
-FROM python-3-11-c3770196-venv AS onnxruntime-gpu-1-23-2-78e492e3
+FROM python-3-11-c3770196-venv AS onnxruntime-gpu-1-23-2-673e4f93
 RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=uv-config,required=true,target=/etc/uv/uv.toml \
     --mount=type=secret,id=netrc,required=true,target=/run/netrc \
@@ -265,7 +265,7 @@ RUN --mount=type=secret,id=ca,required=false,target=/etc/ssl/certs/ca-certificat
 onnxruntime-gpu==1.23.2 --hash=sha256:64850c27ac0c0ea14db72819ab4b87a56aecc3f4bffe2039104549b2e6e3ef79
 WHEELS
 
-FROM python-3-11-c3770196-venv AS model-digits-8b058a24
+FROM python-3-11-c3770196-venv AS model-digits-4f7ef2bb
 RUN --mount=type=bind,from=model-digits,target=/run/model <<'STEP'
 set -eu
 mkdir -p /out/opt/models/digits
@@ -279,13 +279,13 @@ FROM base AS final
 COPY --link --from=packages-debian13-bebc4923 /out/ /
 COPY --link --from=init-3d7666bc /out/ /
 COPY --link --from=python-3-11-c3770196 /out/ /
-COPY --link --from=cuda-wheels-038970c8 /out/ /
-COPY --link --from=nvidia-cublas-cu12-12-8-7-0c99135b /out/ /
-COPY --link --from=nvidia-cufft-cu12-12-8-7-eb49c516 /out/ /
-COPY --link --from=onnxruntime-gpu-wheels-d3f6d307 /out/ /
-COPY --link --from=nvidia-cudnn-cu12-9-10-0-4305d8b1 /out/ /
-COPY --link --from=onnxruntime-gpu-1-23-2-78e492e3 /out/ /
-COPY --link --from=model-digits-8b058a24 /out/ /
+COPY --link --from=cuda-wheels-5c7b6f77 /out/ /
+COPY --link --from=nvidia-cublas-cu12-12-8-7-89346faa /out/ /
+COPY --link --from=nvidia-cufft-cu12-12-8-7-43dd7a29 /out/ /
+COPY --link --from=onnxruntime-gpu-wheels-574b63d5 /out/ /
+COPY --link --from=nvidia-cudnn-cu12-9-10-0-14bfbcdf /out/ /
+COPY --link --from=onnxruntime-gpu-1-23-2-673e4f93 /out/ /
+COPY --link --from=model-digits-4f7ef2bb /out/ /
 ENV CUDA_CACHE_PATH="/home/app/.cache/nv" \
     HOME="/home/app" \
     NVIDIA_DRIVER_CAPABILITIES="compute,utility" \
@@ -301,7 +301,7 @@ LABEL io.gpulayers.cuda="12.8" \
     io.gpulayers.driver.native="570.26" \
     io.gpulayers.framework.name="onnxruntime-gpu" \
     io.gpulayers.framework.version="1.23.2" \
-    io.gpulayers.key="d46b691c61f70a862558212354ace6a40eb3b9a17084d933e6721b5ac2a80c1a" \
+    io.gpulayers.key="ec7910599559104b0d2ede49fe9cd70e5e0d987333d898f2220be8e34b71209b" \
     io.gpulayers.model="digits" \
     io.gpulayers.os="debian13" \
     io.gpulayers.python="3.11" \

@@ -66,8 +66,10 @@ class World:
         names = [word for word in words if word.replace("-", "").replace(".", "").isalnum()]
         return {"packages": "".join(f"{name} 1.0 {hash_of(name)}\n" for name in names)}
 
-    def resolve(self, question: Question, *, config: Path, index: str) -> tuple[Wheel, ...]:
-        assert (config, index) == (Path("/in/uv.toml"), "default")
+    def resolve(
+        self, question: Question, *, config: Path, indexes: Mapping[str, str]
+    ) -> tuple[Wheel, ...]:
+        assert (config, dict(indexes)) == (Path("/in/uv.toml"), {})
         self.questions.append(question)
         found = {one.file: one for one in wheels_for(question.requirements)}
         return tuple(sorted(found.values()))

@@ -1,5 +1,7 @@
 """Wheels: which of many fits best, and what uv's own words mean."""
 
+import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,7 +39,7 @@ def answer(name: str, version: str, *files: str) -> str:
 
 def best(*files: str, python: str = "3.11", platform: Platform = AMD64) -> str:
     tags = supported_tags(python, platform)
-    (found,) = read_answer(answer("x", "1.0", *files), tags, "default")
+    (found,) = read_answer(answer("x", "1.0", *files), tags)
     return found.file
 
 
@@ -112,7 +114,7 @@ def test_a_package_without_a_fitting_wheel_is_told(files: tuple[str, ...]) -> No
 
 def test_a_wheel_is_locked_by_name_hash_size_and_index_never_by_address() -> None:
     text = answer("Nvidia_Cublas.cu12", "12.8", "nvidia_cublas_cu12-12.8-py3-none-any.whl")
-    (found,) = read_answer(text, supported_tags("3.11", AMD64), "default")
+    (found,) = read_answer(text, supported_tags("3.11", AMD64))
     assert found.name == "nvidia-cublas-cu12"
     assert (found.sha256, found.size_bytes, found.index) == (f"{SHA}0", 1, "default")
     assert "example" not in repr(found)
@@ -125,19 +127,19 @@ def test_names_in_addresses_are_decoded() -> None:
 def test_an_index_without_hashes_is_refused() -> None:
     text = answer("x", "1.0", "x-1.0-py3-none-any.whl").replace("sha256", "md5")
     with pytest.raises(RemoteError, match=r"no file and sha256 for x 1\.0") as caught:
-        read_answer(text, supported_tags("3.11", AMD64), "default")
+        read_answer(text, supported_tags("3.11", AMD64))
     assert caught.value.hint == "use an index that serves hashes"
 
 
 def test_an_answer_without_packages_is_empty() -> None:
-    assert read_answer('lock-version = "1.0"\n', {}, "default") == ()
-    assert read_answer("packages = [1]\n", {}, "default") == ()
+    assert read_answer('lock-version = "1.0"\n', {}) == ()
+    assert read_answer("packages = [1]\n", {}) == ()
 
 
 def test_a_package_that_is_no_wheel_at_all_is_told() -> None:
     text = '[[packages]]\nname = "x"\nversion = "1"\nvcs = { url = "https://git.example/x" }\n'
     with pytest.raises(ProjectError, match="x 1 has no wheel"):
-        read_answer(text, supported_tags("3.11", AMD64), "default")
+        read_answer(text, supported_tags("3.11", AMD64))
 
 
 # What uv 0.13.9 said, recorded against indexes that were made to answer so.
@@ -220,7 +222,7 @@ def test_a_refusal_of_uv_is_told_by_who_can_mend_it(
 
 
 def test_uv_is_asked_for_wheels_alone_of_that_python_and_platform(tmp_path: Path) -> None:
-    argv = wheels._argv(QUESTION, tmp_path, Path("/in/uv.toml"))
+    argv = wheels._argv(QUESTION, tmp_path, Path("/in/uv.toml"), {})
     assert {
         "--config-file=/in/uv.toml",
         "--python-version=3.11",
@@ -233,3 +235,28 @@ def test_uv_is_asked_for_wheels_alone_of_that_python_and_platform(tmp_path: Path
         "constraints.txt": "cuda-toolkit==12.8.1\n",
         "overrides.txt": "onnxruntime; python_version < '0'\n",
     }
+
+
+def test_a_package_with_an_index_of_its_own_is_asked_there_alone(tmp_path: Path) -> None:
+    question = replace(
+        QUESTION,
+        requirements=("torch==2.8.0", "numpy"),
+        sources=(("torch", "pytorch/cu126"), ("torchvision", "pytorch/cu126")),
+    )
+    argv = wheels._argv(question, tmp_path, Path("/in/uv.toml"), {"pytorch/cu126": "https://a.b/c"})
+    assert argv[-1] == "pyproject.toml"
+    asked = tomllib.loads((tmp_path / "pyproject.toml").read_text())
+    assert asked["project"]["dependencies"] == ["torch==2.8.0", "numpy"]
+    assert asked["tool"]["uv"] == {
+        "sources": {"torch": {"index": "pytorch-cu126"}},
+        "index": [{"name": "pytorch-cu126", "url": "https://a.b/c", "explicit": True}],
+    }
+
+
+def test_a_wheel_is_locked_with_the_name_of_its_index() -> None:
+    text = answer("torch", "2.8.0+cu126", "torch-2.8.0%2Bcu126-py3-none-any.whl")
+    tags = supported_tags("3.11", AMD64)
+    (found,) = read_answer(text, tags, [("torch", "pytorch/cu126")])
+    assert (found.index, found.version) == ("pytorch/cu126", "2.8.0+cu126")
+    assert found.file == "torch-2.8.0+cu126-py3-none-any.whl"
+    assert read_answer(text, tags)[0].index == "default"

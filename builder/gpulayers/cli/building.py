@@ -260,7 +260,7 @@ def _builder(
         project=found.project.root,
         root=found.root,
         name=found.matrix.images.name,
-        inputs=machine_inputs(found, {base.os: base.suite for base in lock.bases}),
+        inputs=machine_inputs(found, {base.os: base.suite for base in lock.bases}, lock.indexes),
         logs=found.project.state / logs.FOLDER,
         given=given,
     )

@@ -74,7 +74,13 @@ class Loaded:
     @property
     def wanted(self) -> Wanted:
         """What a lock must hold."""
-        return wanted.gather(self.matrix, self.library, self.all_cells, self.whole.missing)
+        return wanted.gather(self.matrix, self.library, self.all_cells, self.whole.served)
+
+    @property
+    def indexes(self) -> tuple[str, ...]:
+        """The names of the indexes beside the plain one that kept cells need, sorted."""
+        needed = self.whole.served.indexes.items()
+        return tuple(sorted({name for (cell, _), name in needed if cell in self.whole.kept}))
 
     @property
     def around(self) -> Surroundings:
@@ -117,7 +123,7 @@ class Loaded:
             lock=lock,
             root=self.root,
             models=self.models,
-            missing=self.whole.missing,
+            served=self.whole.served,
             judging=self.judging,
         )
 

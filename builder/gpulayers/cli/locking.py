@@ -1,6 +1,6 @@
 """`gpulayers lock`: resolve everything once, or say what does not fit."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import click
@@ -83,7 +83,7 @@ def make(found: Loaded, builder: str) -> Lock:
         )
         sources = lock_make.Sources(
             workshop=workshop,
-            inputs=lambda suites: machine_inputs(found, suites),
+            inputs=lambda suites: machine_inputs(found, suites, found.indexes),
             pin=weights.sources(Store(folder=found.models), registry).pin,
         )
         lock = lock_make.make(found.matrix, found.wanted, sources)
@@ -91,7 +91,10 @@ def make(found: Loaded, builder: str) -> Lock:
     return lock
 
 
-def machine_inputs(found: Loaded, suites: Mapping[str, str]) -> Inputs:
-    """The machine's settings, in the project's state folder."""
+def machine_inputs(found: Loaded, suites: Mapping[str, str], indexes: Collection[str]) -> Inputs:
+    """The machine's settings, in the project's state folder.
+
+    Raises: ProjectError: they have no index of one of these names.
+    """
     folder = found.project.state / "inputs"
-    return inputs.prepare(folder, suites, inputs.machine_environment())
+    return inputs.prepare(folder, suites, inputs.machine_environment(), indexes=indexes)

@@ -4,11 +4,12 @@ import atexit
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpulayers import apt, documents, statelock
+from gpulayers.errors import ProjectError
 from gpulayers.inputs.logins import (
     Keyring,
     Logins,
@@ -18,7 +19,14 @@ from gpulayers.inputs.logins import (
     proxies,
     without_logins,
 )
-from gpulayers.inputs.settings import read_pip_settings, uv_settings, wants_keyring
+from gpulayers.inputs.settings import (
+    named_index,
+    only_index,
+    plain,
+    read_pip_settings,
+    uv_settings,
+    wants_keyring,
+)
 
 CA_FILES = ("etc/ssl/certs/ca-certificates.crt", "etc/pki/tls/certs/ca-bundle.crt")
 ROOT = Path("/")
@@ -32,16 +40,18 @@ class Inputs:
     """The files that stand for the machine's settings.
 
     Shape: ``folder`` holds ``uv.toml``, ``pip.conf``, ``netrc``, ``apt-auth.conf`` and
-    ``apt-OS.sources`` for each OS and for the tools, any of them possibly empty; ``ca`` is the
-    machine's CA bundle, or None. Where there are logins, ``folder`` goes away with this process,
-    and ``kept`` has the same files without them; else ``kept`` is None. ``proxies`` maps upper-case
-    names to addresses.
+    ``apt-OS.sources`` for each OS and for the tools, any of them possibly empty, and
+    ``uv-NAME.toml`` for each index by a name; ``indexes`` maps such names to their addresses;
+    ``ca`` is the machine's CA bundle, or None. Where there are logins, ``folder`` goes away with
+    this process, and ``kept`` has the same files without them; else ``kept`` is None. ``proxies``
+    maps upper-case names to addresses.
     """
 
     folder: Path
     ca: Path | None
     kept: Path | None = None
     proxies: Mapping[str, str] = field(default_factory=dict)
+    indexes: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def by_hand(self) -> Path:
@@ -68,27 +78,59 @@ def prepare(
     suites: Mapping[str, str],
     environment: Mapping[str, str],
     *,
+    indexes: Collection[str] = (),
     root: Path = ROOT,
     keyring: Keyring = ask_keyring,
 ) -> Inputs:
     """Write the machine's settings into a folder; those with logins into one that goes away.
 
     Shape: ``suites`` maps an OS (and ``tools``) to the Debian suite of a base that has no apt
-    sources of its own, or to "" where it has; ``root`` is where the machine's files are.
+    sources of its own, or to "" where it has; ``indexes`` are names of indexes that are needed
+    beside the plain one; ``root`` is where the machine's files are.
+    Raises: ProjectError: uv's settings name no such index.
     """
     asked = keyring if wants_keyring(environment, root=root) else None
-    texts = _texts(suites, environment, root, Logins(environment=environment, keyring=asked))
+    logins = Logins(environment=environment, keyring=asked)
+    named = _named(indexes, environment, root, logins)
+    texts = _texts(suites, environment, root, logins)
+    texts |= {index_file(name): only_index(url) for name, url in named.items()}
     bare = {
         name: "" if name in {NETRC, APT_AUTH} else without_logins(text)
         for name, text in texts.items()
     }
-    made = Inputs(folder=folder, ca=_find_ca(environment, root), proxies=proxies(environment))
+    made = Inputs(
+        folder=folder,
+        ca=_find_ca(environment, root),
+        proxies=proxies(environment),
+        indexes=named,
+    )
     _write(folder, bare)
     if bare == texts:
         return made
     private = _passing_folder()
     _write(private, texts)
     return replace(made, folder=private, kept=folder)
+
+
+def index_file(name: str) -> str:
+    """The file with uv's settings for an index by its name."""
+    return f"uv-{plain(name)}.toml"
+
+
+def _named(
+    names: Collection[str], environment: Mapping[str, str], root: Path, logins: Logins
+) -> dict[str, str]:
+    found = {
+        name: named_index(environment, name, root=root, logins=logins) for name in sorted(names)
+    }
+    missing = [name for name, url in found.items() if url is None]
+    if missing:
+        entries = ", ".join(f'an index named "{plain(name)}"' for name in missing)
+        msg = f"wanted in uv's settings of this machine {entries} (for {', '.join(missing)}), "
+        msg += "found none"
+        hint = "write [[index]] with that name and its url into uv.toml, or UV_INDEX=NAME=URL"
+        raise ProjectError(msg, hint=hint)
+    return {name: url for name, url in found.items() if url is not None}
 
 
 def _texts(

@@ -92,6 +92,44 @@ def uv_settings(
     return _indexes(pip.get("index-url", ""), pip.get("extra-index-url", "").split(), logins)
 
 
+def named_index(
+    environment: Mapping[str, str], name: str, *, root: Path, logins: Logins
+) -> str | None:
+    """The address of the index that uv's variables or its file call by a name, or None.
+
+    Shape: a name of ours may have slashes (``pytorch/cu126``); for uv they are dashes.
+    """
+    wanted = plain(name)
+    entries = dict(map(_named, environment.get("UV_INDEX", "").split()))
+    entries = {**_indexes_of_file(_uv_file(environment, root)), **entries}
+    found = entries.get(wanted)
+    return logins.complete(found, wanted) if found is not None else None
+
+
+def plain(name: str) -> str:
+    """The name of an index as uv takes it, and as it stands in the names of files and secrets."""
+    return name.replace("/", "-")
+
+
+def only_index(url: str) -> str:
+    """A uv.toml with one index and no other."""
+    return f"[[index]]\nurl = {json.dumps(url)}\ndefault = true\n"
+
+
+def _indexes_of_file(text: str) -> dict[str, str]:
+    try:
+        entries = tomlkit.parse(text).unwrap().get("index", [])
+    except TOMLKitError:
+        return {}
+    return {
+        entry["name"]: entry["url"]
+        for entry in (entries if isinstance(entries, list) else ())
+        if isinstance(entry, dict)
+        and isinstance(entry.get("name"), str)
+        and isinstance(entry.get("url"), str)
+    }
+
+
 def _uv_file(environment: Mapping[str, str], root: Path) -> str:
     """The text of the first uv.toml that there is, or ""."""
     own = environment.get("UV_CONFIG_FILE", "")

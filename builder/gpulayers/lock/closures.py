@@ -59,7 +59,7 @@ class Resolving:
         strange = conflict.foreign(wheels, int(match["major"])) if match is not None else ""
         if strange:
             return f"it brings libraries of another CUDA: {strange}"
-        return apps.strange_hash(one.hashes, wheels) or wheels
+        return conflict.replaced(fixed, wheels) or apps.strange_hash(one.hashes, wheels) or wheels
 
     def _wheels(self, one: ClosureWanted) -> tuple[Wheel, ...]:
         ways = [(one.python, one.platform, one.under[: n + 1]) for n in range(len(one.under))]
@@ -90,6 +90,7 @@ class Resolving:
                 requirements=requirements,
                 fixed=fixed,
                 stands_in_for=one.stands_in_for,
+                sources=one.sources,
             )
         )
 

@@ -43,6 +43,19 @@ def foreign(wheels: Iterable[Wheel], major: int) -> str:
     return ", ".join(f"{wheel.name}=={wheel.version}" for wheel in found)
 
 
+def replaced(below: Iterable[Wheel], wheels: Iterable[Wheel]) -> str:
+    """The first wheel that would stand in the place of another file of a layer below, or "".
+
+    Shape: of one version there are several files, one for each CUDA: another one is another build.
+    """
+    there = {wheel.name: wheel.file for wheel in below}
+    for wheel in sorted(wheels):
+        stays = there.get(wheel.name, wheel.file)
+        if stays != wheel.file:
+            return f"it would bring {wheel.file}, the layers below have {stays}, which stays"
+    return ""
+
+
 def _major(wheel: Wheel) -> int | None:
     match = SUFFIX.fullmatch(wheel.name)
     if match is not None and match["name"] in CORE:

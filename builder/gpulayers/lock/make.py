@@ -27,7 +27,6 @@ from gpulayers.lock.wheels import Question, Resolve, resolve
 from gpulayers.matrix.model import ArtifactModel, FetchedModel, FolderModel, HubModel, Matrix
 from gpulayers.refs import Platform
 
-INDEX = "default"
 # The one of the tools' base, Debian 12.
 UV_PYTHON = "3.11"
 WORKERS = 4
@@ -50,7 +49,7 @@ class Sources:
 
     def wheels(self, question: Question, inputs: Inputs) -> tuple[Wheel, ...]:
         """The wheels of a question, with the machine's settings."""
-        return self.resolve(question, config=inputs.uv_config, index=INDEX)
+        return self.resolve(question, config=inputs.uv_config, indexes=inputs.indexes)
 
 
 def make(matrix: Matrix, ask: Wanted, sources: Sources) -> Lock:

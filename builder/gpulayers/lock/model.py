@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from gpulayers.refs import Platform
 
+# The index of wheels that say no other.
+PLAIN_INDEX = "default"
 # The closure with uv for a platform beside the first.
 UV = "uv"
 
@@ -129,6 +131,11 @@ class Lock:
     wheels: Mapping[str, Wheel]
     closures: tuple[Closure, ...]
     models: tuple[LockedModel, ...]
+
+    @property
+    def indexes(self) -> tuple[str, ...]:
+        """The names of the indexes beside the plain one that wheels come from, sorted."""
+        return tuple(sorted({wheel.index for wheel in self.wheels.values()} - {PLAIN_INDEX}))
 
     def base(self, os: str, platform: Platform) -> LockedBase:
         """The base of an OS; KeyError when the lock is for another matrix."""

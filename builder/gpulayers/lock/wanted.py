@@ -3,8 +3,11 @@
 import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from gpulayers.layer import LayerDef, Library, fill, stack
 from gpulayers.lock import apps
@@ -23,7 +26,21 @@ from gpulayers.matrix.model import (
 from gpulayers.refs import Platform
 
 TOOLS = TOOLS_BASE
-Missing = Collection[tuple[Cell, Platform]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What facts say of the wheels of cells.
+
+    Shape: ``missing`` are platforms that a cell has none for; ``indexes`` has the name of the index
+    of a cell on a platform, where that is not the plain one.
+    """
+
+    missing: Collection[tuple[Cell, Platform]] = frozenset()
+    indexes: Mapping[tuple[Cell, Platform], str] = field(default_factory=dict)
+
+
+PLAINLY = Served()
 # Any Debian 12 serves: of it, only Python is taken into images, from its packages.
 TOOLS_SOURCES = ("docker.io/library/debian:12-slim", "bootstrap:bookworm")
 
@@ -35,7 +52,8 @@ class ClosureWanted:
     Shape: ``beside`` are requirements that another layer will bring, and that these wheels must
     allow: a framework that asks for exact parts of CUDA decides which ones are below it;
     ``mixed`` stand in for ``requirements`` where it asks for parts of several patch releases;
-    ``hashes`` are packages with a sha256 that their file may have, several lines for several.
+    ``hashes`` are packages with a sha256 that their file may have, several lines for several;
+    ``sources`` are packages with the name of the one index that they may come from.
     """
 
     python: str
@@ -47,6 +65,7 @@ class ClosureWanted:
     stands_in_for: tuple[str, ...]
     hashes: tuple[tuple[str, str], ...] = ()
     mixed: tuple[str, ...] = ()
+    sources: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,23 +130,22 @@ def model_requirements(matrix: Matrix, model: str) -> tuple[str, ...]:
 
 
 def platforms(
-    matrix: Matrix, library: Library, cell: Cell, missing: Missing = frozenset()
+    matrix: Matrix, library: Library, cell: Cell, served: Served = PLAINLY
 ) -> tuple[Platform, ...]:
-    """The platforms of a cell's images: the matrix's, as far as its framework has wheels there.
-
-    Shape: ``missing`` are those of which facts say that there can be none.
-    """
+    """The platforms of a cell's images: the matrix's, as far as its framework has wheels there."""
     layer = library.layers[cell.framework.name]
     version = cell.framework.version
     return tuple(
         each
         for each in matrix.images.platforms
-        if layer.has_wheels(version, each) and (cell, each) not in missing
+        if (cell, each) not in served.missing
+        # What a layer says of its wheels it says of the plain index.
+        and (layer.has_wheels(version, each) or (cell, each) in served.indexes)
     )
 
 
 def closures(
-    matrix: Matrix, library: Library, cell: Cell, missing: Missing = frozenset()
+    matrix: Matrix, library: Library, cell: Cell, served: Served = PLAINLY
 ) -> Iterator[ClosureWanted]:
     """The closures of a cell, lowest first, for each platform."""
     framework = library.layers[cell.framework.name]
@@ -136,6 +154,9 @@ def closures(
     options = matrix.frameworks.get(framework.name)
     low = requirement_texts(cuda.requirements, cell, parts)
     middle = requirement_texts(framework.requirements, cell, parts)
+    # What is built for the same CUDA, and comes from the same index.
+    own = {canonicalize_name(Requirement(text).name) for text in middle}
+    own |= {canonicalize_name(pair.package) for pair in framework.pairs}
     middle += framework.paired(cell.framework.version)
     middle += options.requirements if options is not None else ()
     top = model_requirements(matrix, cell.model)
@@ -147,7 +168,9 @@ def closures(
         levels.append((level.of, (*levels[-1][1], levels[-1][0]), level.requirements))
         hashes[level.of] = level.hashes
     mixed = parts_of_cuda.alone(cell.cuda, parts) if framework.fixes_cuda else ()
-    for platform in platforms(matrix, library, cell, missing):
+    for platform in platforms(matrix, library, cell, served):
+        index = served.indexes.get((cell, platform), "")
+        sources = tuple((name, index) for name in sorted(own)) if index else ()
         for of, under, requirements in levels:
             yield ClosureWanted(
                 python=cell.python.format(),
@@ -159,13 +182,14 @@ def closures(
                 mixed=mixed if not under else (),
                 stands_in_for=framework.stands_in_for if under or framework.fixes_cuda else (),
                 hashes=hashes.get(of, ()),
+                sources=sources,
             )
 
 
 def gather(
-    matrix: Matrix, library: Library, cells: Sequence[Cell], missing: Missing = frozenset()
+    matrix: Matrix, library: Library, cells: Sequence[Cell], served: Served = PLAINLY
 ) -> Wanted:
-    """All that these cells need, but on the platforms that ``missing`` names."""
+    """All that these cells need."""
     tools = library.single("tools")
     oses = {cell.os for cell in cells}
     found = [matrix.bases[os] for os in {*oses, TOOLS} if os in matrix.bases]
@@ -193,7 +217,7 @@ def gather(
         ),
         pythons=tuple((python, matrix.pythons[python]) for python in sorted(pythons)),
         closures=tuple(
-            sorted({one for cell in cells for one in closures(matrix, library, cell, missing)})
+            sorted({one for cell in cells for one in closures(matrix, library, cell, served)})
         ),
         models=tuple(sorted({cell.model for cell in cells if _is_folder(matrix, cell.model)})),
         fetched=tuple(sorted({one for cell in cells for one in _fetched(matrix, cell.model)})),
@@ -233,6 +257,7 @@ def digest(wanted: Wanted) -> str:
             (c.python, c.platform.format(), c.of, c.under, c.requirements, c.stands_in_for)
             + ((c.beside, c.mixed) if c.beside else ())
             + ((c.hashes,) if c.hashes else ())
+            + ((c.sources,) if c.sources else ())
             for c in wanted.closures
         ],
         "models": wanted.models,

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
+from packaging.requirements import Requirement
 from packaging.tags import Tag, compatible_tags, cpython_tags
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from gpulayers.engine import process
 from gpulayers.errors import GpulayersError, ProjectError, RemoteError, ToolError
-from gpulayers.lock.model import Wheel
+from gpulayers.inputs import plain
+from gpulayers.lock.model import PLAIN_INDEX, Wheel
 from gpulayers.refs import Platform
 
 # The oldest glibc among the bases that are known (Ubuntu 22.04), so that a wheel fits all of them.
@@ -42,53 +44,69 @@ Rank = tuple[int, tuple[int, str], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What to resolve: requirements, what is fixed already, what stands in for which package."""
+    """What to resolve: requirements, what is fixed already, what stands in for which package.
+
+    Shape: ``sources`` are packages with the name of the one index that they may come from.
+    """
 
     python: str
     platform: Platform
     requirements: tuple[str, ...]
     fixed: tuple[Wheel, ...]
     stands_in_for: tuple[str, ...]
+    sources: tuple[tuple[str, str], ...] = ()
 
 
 class Resolve(Protocol):
     """How ``resolve`` is asked."""
 
-    def __call__(self, question: Question, *, config: Path, index: str) -> tuple[Wheel, ...]:
+    def __call__(
+        self, question: Question, *, config: Path, indexes: Mapping[str, str]
+    ) -> tuple[Wheel, ...]:
         """The wheels."""
 
 
-def resolve(question: Question, *, config: Path, index: str) -> tuple[Wheel, ...]:
+def resolve(question: Question, *, config: Path, indexes: Mapping[str, str]) -> tuple[Wheel, ...]:
     """All wheels that the requirements need, sorted by file name.
 
+    Shape: ``config`` are uv's settings, with the plain index; ``indexes`` has the address of each
+    one that ``question.sources`` names.
     Raises: ProjectError: no set of wheels fits (uv's own words follow);
         RemoteError: the index cannot be reached; ToolError: uv cannot work.
     """
     with tempfile.TemporaryDirectory(prefix="gpulayers-") as name:
         folder = Path(name)
-        argv = _argv(question, folder, config)
+        argv = _argv(question, folder, config, indexes)
         done = process.run(argv, cwd=folder, timeout_s=600, env=ENVIRONMENT)
         if not done.ok:
             raise refusal(question, done.code, done.tail(25))
         answer = (folder / "pylock.toml").read_text(encoding="utf-8")
-    return read_answer(answer, supported_tags(question.python, question.platform), index)
+    return read_answer(answer, supported_tags(question.python, question.platform), question.sources)
 
 
-def read_answer(text: str, tags: Mapping[Tag, int], index: str) -> tuple[Wheel, ...]:
+def read_answer(
+    text: str, tags: Mapping[Tag, int], sources: Sequence[tuple[str, str]] = ()
+) -> tuple[Wheel, ...]:
     """The best wheel of each package in a pylock.toml, sorted by file name.
 
+    Shape: ``sources`` as in ``Question``.
     Raises: ProjectError: a package has no wheel with such tags; RemoteError: one has no hash.
     """
     packages = tomllib.loads(text).get("packages")
+    named = dict(sources)
     found = [
-        _choose(item, tags, index)
+        _choose(item, tags, named.get(canonicalize_name(str(item.get("name"))), PLAIN_INDEX))
         for item in (packages if isinstance(packages, list) else [])
         if isinstance(item, dict)
     ]
     return tuple(sorted(found))
 
 
-def _argv(question: Question, folder: Path, config: Path) -> list[str]:
+def _argv(question: Question, folder: Path, config: Path, indexes: Mapping[str, str]) -> list[str]:
+    # uv takes "this package from that index" of a project only.
+    asked = "pyproject.toml" if question.sources else "requirements.in"
+    if question.sources:
+        (folder / asked).write_text(_project(question, indexes), encoding="utf-8")
     lines = {
         "requirements.in": question.requirements,
         "constraints.txt": tuple(f"{w.name}=={w.version}" for w in question.fixed),
@@ -102,8 +120,26 @@ def _argv(question: Question, folder: Path, config: Path) -> list[str]:
         f"--python-version={question.python}",
         f"--python-platform={question.platform.machine}-{libc}",
         *("--only-binary=:all:", "--format=pylock.toml", "--output-file=pylock.toml"),
-        *("--constraints=constraints.txt", "--overrides=overrides.txt", "requirements.in"),
+        *("--constraints=constraints.txt", "--overrides=overrides.txt", asked),
     ]
+
+
+def _project(question: Question, indexes: Mapping[str, str]) -> str:
+    """A pyproject.toml of these requirements, with the index of those that have one."""
+    asked = {canonicalize_name(Requirement(text).name) for text in question.requirements}
+    named = {name: index for name, index in question.sources if name in asked}
+    lines = [
+        "[project]",
+        'name = "question"',
+        'version = "0"',
+        f"dependencies = {json.dumps(list(question.requirements))}",
+        "[tool.uv.sources]",
+        *(f'{json.dumps(name)} = {{ index = "{plain(index)}" }}' for name, index in named.items()),
+    ]
+    for index in dict.fromkeys(named.values()):
+        lines += ["[[tool.uv.index]]", f'name = "{plain(index)}"']
+        lines += [f"url = {json.dumps(indexes[index])}", "explicit = true"]
+    return "\n".join(lines) + "\n"
 
 
 def uv_program() -> str:

@@ -58,10 +58,11 @@ def _image(text: str) -> ImageRef | None:
 
 def _requirement(text: str) -> str | None:
     try:
-        Requirement(text)
+        found = Requirement(text)
     except InvalidRequirement:
         return None
-    return text
+    # A lock names an index and a hash; what stands at an address is neither.
+    return text if found.url is None else None
 
 
 def _same_pin(pin: Pin) -> object:
@@ -161,7 +162,11 @@ PYTHON_NAME = Rule(
     "without quotes the dot makes two tables",
 )
 PYTHON_SOURCE = _grammar('"standalone" or "debian:SUITE"', r"standalone|debian:[a-z][a-z0-9-]*")
-REQUIREMENT = Rule('a requirement (PEP 508), as "tokenizers>=0.20"', _requirement)
+REQUIREMENT = Rule(
+    'a requirement (PEP 508) without an address, as "tokenizers>=0.20"',
+    _requirement,
+    "a wheel of your own belongs on an index",
+)
 FRAMEWORK_NAME = Rule(
     "the name of a framework, lower case with dashes",
     lambda text: text if PACKAGE.fullmatch(text) else None,

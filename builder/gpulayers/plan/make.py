@@ -4,9 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from packaging.version import Version
+
 from gpulayers.errors import ProjectError
 from gpulayers.layer import LayerDef, stack
 from gpulayers.lock import wanted
+from gpulayers.lock.model import PLAIN_INDEX, Wheel
 from gpulayers.lock.wanted import TOOLS
 from gpulayers.matrix import apps as matrix_apps
 from gpulayers.matrix import tags
@@ -33,7 +36,7 @@ def make(ground: Ground, cells: Sequence[Cell]) -> Plan:
     images = tuple(
         _image(ground, cell, platform, judging.needed(cell, platform))
         for cell in cells
-        for platform in wanted.platforms(ground.matrix, ground.library, cell, ground.missing)
+        for platform in wanted.platforms(ground.matrix, ground.library, cell, ground.served)
     )
     _check_targets(images)
     unique = {step.stage: step for image in images for step in image.steps}
@@ -73,8 +76,9 @@ def _base(ground: Ground, os_name: str, platform: Platform) -> str:
 def _image(ground: Ground, cell: Cell, platform: Platform, needed: Needed) -> Image:
     own = steps.of_image(ground, cell, platform)
     tag = tags.tag(ground.matrix, cell)
-    expected = _expected(ground, cell, platform)
-    wheels = _wheels(ground, cell, platform)
+    locked = _locked(ground, cell, platform)
+    wheels = {wheel.name: wheel.version for wheel in locked}
+    expected = _expected(ground, cell, platform, wheels)
     labels = _labels(ground, cell, platform, tag=tag, wheels=wheels) | _of_driver(needed)
     config = _config(ground, cell, platform, labels=labels, requirement=needed.requirement)
     key = _key(ground.lock.base(cell.os, platform).digest, own, config, expected)
@@ -92,6 +96,7 @@ def _image(ground: Ground, cell: Cell, platform: Platform, needed: Needed) -> Im
         expected=expected,
         wheels=wheels,
         smoke=_smoke(ground, cell),
+        indexes=tuple(sorted({wheel.index for wheel in locked} - {PLAIN_INDEX})),
     )
 
 
@@ -194,22 +199,25 @@ def _of_driver(needed: Needed) -> dict[str, str]:
     return {f"{LABEL}.driver.{name}": d.format() for name, d in found.items() if d is not None}
 
 
-def _wheels(ground: Ground, cell: Cell, platform: Platform) -> dict[str, str]:
+def _locked(ground: Ground, cell: Cell, platform: Platform) -> list[Wheel]:
+    """All wheels of an image, by name; of two of one name, the higher layer's."""
     python = cell.python.format()
     cuda = wanted.cuda_name(ground.matrix, ground.library, cell)
     names: list[tuple[str, tuple[str, ...]]] = [(cuda, ()), (cell.framework.format(), (cuda,))]
     if wanted.model_requirements(ground.matrix, cell.model):
         names.append((wanted.model_name(cell.model), (cuda, cell.framework.format())))
     found = {
-        wheel.name: wheel.version
+        wheel.name: wheel
         for of, under in names
         for wheel in ground.lock.closure(python, platform, of, under)
     }
-    found |= {wheel.name: wheel.version for wheel in apps.wheels(ground, cell, platform)}
-    return dict(sorted(found.items()))
+    found |= {wheel.name: wheel for wheel in apps.wheels(ground, cell, platform)}
+    return [found[name] for name in sorted(found)]
 
 
-def _expected(ground: Ground, cell: Cell, platform: Platform) -> Expected:
+def _expected(
+    ground: Ground, cell: Cell, platform: Platform, wheels: Mapping[str, str]
+) -> Expected:
     layer = ground.library.layers[cell.framework.name]
     identity = layer.identity
     texts = (identity.distribution, identity.module) if identity is not None else ("", "")
@@ -220,8 +228,13 @@ def _expected(ground: Ground, cell: Cell, platform: Platform) -> Expected:
         cuda=cell.cuda.format(),
         distribution=distribution,
         module=module,
-        version=cell.framework.version,
+        # An index of a variant adds to the version: 2.8.0+cu126.
+        version=_as_locked(cell.framework.version, wheels.get(distribution, "")),
     )
+
+
+def _as_locked(version: str, locked: str) -> str:
+    return locked if locked and Version(locked).public == Version(version).public else version
 
 
 def _smoke(ground: Ground, cell: Cell) -> tuple[Path, ...]:

@@ -1,11 +1,12 @@
 """What will be built: unique steps with content keys, and images as ordered lists of them."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpulayers.layer import Library
 from gpulayers.lock.model import Lock, Package
+from gpulayers.lock.wanted import PLAINLY, Served
 from gpulayers.matrix.model import Cell, HealthCheck, Matrix
 from gpulayers.plan.verdicts import Judging
 from gpulayers.refs import Platform
@@ -79,7 +80,8 @@ class Image:
     Shape: ``target`` is its name in the bake file; ``base`` is an image reference by digest;
     ``tools`` is the step that the others work with and that is no part of it, ``tools_base`` what
     that stands on; ``wheels`` maps a package to the version that the lock installs; ``smoke`` are
-    check files in the order of the layers.
+    check files in the order of the layers; ``indexes`` are names of those beside the plain one that
+    its wheels come from.
     """
 
     cell: Cell
@@ -95,6 +97,7 @@ class Image:
     expected: Expected
     wheels: Mapping[str, str]
     smoke: tuple[Path, ...]
+    indexes: tuple[str, ...] = ()
 
     @property
     def layer_names(self) -> tuple[str, ...]:
@@ -130,8 +133,8 @@ class Ground:
     """What a plan is made from.
 
     Shape: ``root`` is the registry and path that all images are below; ``models`` is the folder
-    with the files of fetched models, below the project's; ``missing`` are platforms that a cell
-    has no image for, as facts say; ``judging`` is of the matrix, None to have one made.
+    with the files of fetched models, below the project's; ``served`` is what facts say of the
+    cells' wheels; ``judging`` is of the matrix, None to have one made.
     """
 
     matrix: Matrix
@@ -142,5 +145,5 @@ class Ground:
         default_factory=dict, compare=False, repr=False
     )
     models: Path = Path(".gpulayers/models")
-    missing: Collection[tuple[Cell, Platform]] = frozenset()
+    served: Served = PLAINLY
     judging: Judging | None = field(default=None, compare=False, repr=False)

@@ -7,7 +7,8 @@ from gpulayers.compat.model import ORDER, Judgement, Word
 from gpulayers.errors import Problem
 from gpulayers.layer import Library
 from gpulayers.lock import wanted
-from gpulayers.matrix.model import Cell, Exclude, Host, Matrix
+from gpulayers.lock.wanted import Served
+from gpulayers.matrix.model import PLAIN_INDEX, Cell, Exclude, Host, Matrix
 from gpulayers.matrix.select import Selection, choose
 from gpulayers.matrix.select import explain_nothing as explain_choice
 from gpulayers.matrix.shape import quoted
@@ -25,14 +26,14 @@ class Sorting:
     Shape: ``kept`` maps a cell to the platforms that it has images for, in the order of the matrix;
     ``impossible`` maps one to the judgement on each platform, all of them ``broken``;
     ``overruled`` are kept includes that the facts call impossible; each is in the order of the
-    selection.
+    selection; ``served`` is for the lock and the plan.
     """
 
     kept: Mapping[Cell, tuple[Platform, ...]]
     impossible: Mapping[Cell, Mapping[Platform, Judgement]]
     excluded: tuple[tuple[Cell, Exclude], ...]
     overruled: Mapping[Cell, Judgement]
-    missing: frozenset[tuple[Cell, Platform]]
+    served: Served
 
     def only(self, cells: Collection[Cell]) -> "Sorting":
         """The part of it that these cells are."""
@@ -57,8 +58,9 @@ def sort(judging: Judging, library: Library, selection: Selection) -> Sorting:
     impossible: dict[Cell, Mapping[Platform, Judgement]] = {}
     overruled: dict[Cell, Judgement] = {}
     missing: set[tuple[Cell, Platform]] = set()
+    indexes = _indexes(judging, selection)
     for cell in selection.kept:
-        platforms = wanted.platforms(matrix, library, cell)
+        platforms = wanted.platforms(matrix, library, cell, Served(indexes=indexes))
         found = {platform: judging.installable(cell, platform) for platform in platforms}
         possible = tuple(p for p in platforms if found[p].verdict != "broken")
         if cell in includes and not possible:
@@ -79,8 +81,24 @@ def sort(judging: Judging, library: Library, selection: Selection) -> Sorting:
         impossible=impossible,
         excluded=selection.excluded,
         overruled=overruled,
-        missing=frozenset(missing),
+        served=Served(missing=frozenset(missing), indexes=indexes),
     )
+
+
+def _indexes(judging: Judging, selection: Selection) -> dict[tuple[Cell, Platform], str]:
+    """The index of each cell on each platform, where it is not the plain one."""
+    named = {
+        name
+        for name, options in judging.matrix.frameworks.items()
+        if options.indexes != (PLAIN_INDEX,)
+    }
+    found = {
+        (cell, platform): judging.index(cell, platform)
+        for cell in selection.kept
+        if cell.framework.name in named
+        for platform in judging.matrix.images.platforms
+    }
+    return {pair: index for pair, index in found.items() if index != PLAIN_INDEX}
 
 
 def needless(judging: Judging, sorting: Sorting) -> Iterator[Problem]:

@@ -4,10 +4,11 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from gpulayers.inputs import plain
 from gpulayers.layer import LayerDef, stack
 from gpulayers.lock import wanted
 from gpulayers.lock.apps import layer_name
-from gpulayers.lock.model import Package, Wheel
+from gpulayers.lock.model import PLAIN_INDEX, Package, Wheel
 from gpulayers.lock.wanted import TOOLS
 from gpulayers.matrix import apps as matrix_apps
 from gpulayers.matrix.model import NO_MODEL, Cell, FolderModel
@@ -162,13 +163,18 @@ def _alone(place: Place) -> frozenset[str]:
         wheel
         for layer in layers
         for wheel in _layer_wheels(place, layer)
-        if wheel.size_bytes >= recipe.big_wheel_mb * MB
+        if _is_big(wheel, recipe.big_wheel_mb * MB)
     ]
     limit = recipe.big_wheel_mb * MB
     own = apps.wheels(place.ground, place.cell, place.platform)
-    big += [wheel for wheel in own if wheel.size_bytes >= limit]
+    big += [wheel for wheel in own if _is_big(wheel, limit)]
     biggest = sorted(big, key=lambda wheel: (-wheel.size_bytes, wheel.file))[: max(0, room)]
     return frozenset(wheel.file for wheel in biggest)
+
+
+def _is_big(wheel: Wheel, limit: int) -> bool:
+    # An index of a framework's own may say no sizes, and is there for the big ones.
+    return wheel.size_bytes >= limit or (wheel.index != PLAIN_INDEX and not wheel.size_bytes)
 
 
 def _wheel_steps(
@@ -176,10 +182,15 @@ def _wheel_steps(
 ) -> Iterator[Step]:
     alone = _alone(place)
     big = [wheel for wheel in wheels if wheel.file in alone]
-    rest = [wheel for wheel in wheels if wheel.file not in alone]
-    if rest:
-        # What a layer needs beside its own big wheels changes least often: it stands lowest.
-        yield _wheel_step(place, layer, python, rest, name=f"{layer.name}-wheels")
+    rest: dict[str, list[Wheel]] = {}
+    for wheel in wheels:
+        if wheel.file not in alone:
+            rest.setdefault(wheel.index, []).append(wheel)
+    # What a layer needs beside its own big wheels changes least often: it stands lowest. A step
+    # asks one index.
+    for index, some in sorted(rest.items(), key=lambda pair: pair[0] != PLAIN_INDEX):
+        more = "" if index == PLAIN_INDEX else f"-{plain(index)}"
+        yield _wheel_step(place, layer, python, some, name=f"{layer.name}-wheels{more}")
     for wheel in sorted(big, key=lambda one: one.name):
         yield _wheel_step(place, layer, python, [wheel], name=f"{wheel.name}-{wheel.version}")
 
@@ -202,9 +213,16 @@ def _wheel_step(
                     f"{w.name}=={w.version} --hash=sha256:{w.sha256}" for w in sorted(wheels)
                 ),
                 "model": "",
+                **index_of(wheels),
             },
         )
     )
+
+
+def index_of(wheels: Sequence[Wheel]) -> dict[str, str]:
+    """The secret with the index that a step asks, where it is not the plain one."""
+    index = wheels[0].index if wheels else PLAIN_INDEX
+    return {} if index == PLAIN_INDEX else {"uv_config": f"uv-config-{plain(index)}"}
 
 
 def _model_steps(place: Place, python: Step) -> Iterator[Step]:

@@ -8,12 +8,13 @@ from functools import cache, lru_cache
 from gpulayers.compat import judge, requirement
 from gpulayers.compat.bases import NVIDIA
 from gpulayers.compat.model import ORDER, Judgement, Query, RequiredDriver
+from gpulayers.compat.subject import Subject, choose
 from gpulayers.errors import Problem
 from gpulayers.facts import find
 from gpulayers.facts.load import load
 from gpulayers.facts.model import Facts
 from gpulayers.matrix.lines import KeyPath
-from gpulayers.matrix.model import Cell, Host, Matrix
+from gpulayers.matrix.model import PLAIN_INDEX, Cell, Host, Matrix
 from gpulayers.refs import Platform
 from gpulayers.versions import Pin
 
@@ -105,6 +106,17 @@ class Judging:
         query = replace(self.query(cell, platform), python="", os="", base="")
         return _needed(query, self._known)
 
+    def index(self, cell: Cell, platform: Platform) -> str:
+        """The name of the index that its framework's own wheels come from.
+
+        Shape: where no fact says which, the first that the project names.
+        """
+        named = self._indexes.get(cell.framework.name, (PLAIN_INDEX,))
+        subject = choose(self.query(cell, platform), self.facts)
+        if isinstance(subject, Subject) and subject.build.index in named:
+            return subject.build.index
+        return named[0]
+
     def query(self, cell: Cell, platform: Platform) -> Query:
         """What a cell asks of the judge, without a host."""
         return Query(
@@ -117,7 +129,7 @@ class Judging:
             platform=platform,
             packages=self._packages.get(cell.framework.name, ()),
             base=self._bases.get(cell.os, ""),
-            indexes=self._indexes.get(cell.framework.name, ("pypi",)),
+            indexes=self._indexes.get(cell.framework.name, (PLAIN_INDEX,)),
         )
 
     def _on_hosts(self, queries: tuple[Query, ...]) -> tuple[OnHost, ...]:

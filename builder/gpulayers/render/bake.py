@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpulayers.inputs import PROXIES
+from gpulayers.inputs import PROXIES, index_file, plain
 from gpulayers.plan.keys import EPOCH
 from gpulayers.plan.model import Image, Plan
 from gpulayers.render import mounts
@@ -91,6 +91,10 @@ def _target(image: Image, around: Surroundings, providers: Sequence[str]) -> dic
             "id=apt-auth,src=${INPUTS}/apt-auth.conf",
             "id=apt-tools,src=${INPUTS}/apt-tools.sources",
             f"id=apt-{image.cell.os},src=${{INPUTS}}/apt-{image.cell.os}.sources",
+            *(
+                f"id=uv-config-{plain(name)},src=${{INPUTS}}/{index_file(name)}"
+                for name in image.indexes
+            ),
             *(f"id={name},${{{mounts.variable(name)}}}" for name in secrets_of(image)),
         ],
         "attest": ["type=provenance,disabled=true", "type=sbom,disabled=true"],

@@ -1,0 +1,140 @@
+"""A framework whose variants are on indexes of their own: locked by name, installed from there."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import fleet
+import pytest
+import wheel_index
+from fleet import Built, Project
+
+from gpulayers.engine import buildx
+from gpulayers.inputs import read_pip_settings
+from gpulayers.inputs.logins import Logins
+from gpulayers.inputs.settings import uv_settings
+
+pytestmark = pytest.mark.timeout(900)
+MATRIX = """\
+schema = 1
+
+[images]
+name = "gpu"
+registry = "{root}"
+
+[axes]
+os = ["debian12"]
+python = ["3.11"]
+cuda = ["12.6"]
+framework = ["small==1.0"]
+
+{bases}
+[python."3.11"]
+sources = ["debian:bookworm"]
+
+[framework.small]
+indexes = ["own/cu126", "pypi"]
+cuda-components = ["cudart"]
+requirements = ["beside==1.0"]
+"""
+LAYER = """\
+schema = 1
+kind = "framework"
+description = "A framework of tests."
+needs = ["cuda"]
+requirements = ["small=={version}"]
+cuda-components = ["cudart"]
+
+[identity]
+distribution = "small"
+module = "small"
+
+[[pair]]
+package = "beside"
+version = "1.0"
+for = "==1.0"
+source = "this test"
+confidence = "wheel"
+"""
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("indexes")
+    wheel_index.add(folder / "own", "small", "1.0+cu126", ["idna>=3"])
+    wheel_index.add(folder / "own", "beside", "1.0+cu126", ["small==1.0"])
+    # What the plain index has is newer, and must be taken from there.
+    wheel_index.add(folder / "own", "idna", "3.0")
+    with wheel_index.served(folder) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def project(
+    engine_env: dict[str, str],
+    registry: str,
+    base_tables: str,
+    index: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Project:
+    if buildx.find("").network != "host":
+        pytest.skip("steps of this builder do not reach a server of this process")
+    folder = tmp_path_factory.mktemp("named") / "project"
+    settings = tmp_path_factory.mktemp("uv") / "uv.toml"
+    root = Path("/")
+    pip = read_pip_settings(engine_env, root=root)
+    text = uv_settings(
+        engine_env, pip, root=root, logins=Logins(environment=engine_env, keyring=None)
+    )
+    text += f'\n[[index]]\nname = "own-cu126"\nurl = "{index}/own"\nexplicit = true\n'
+    settings.write_text(text, encoding="utf-8")
+    env = {k: v for k, v in engine_env.items() if not k.startswith("UV_")}
+    env |= {"UV_CONFIG_FILE": str(settings)}
+    made = Project(folder=folder, root=f"{registry}/t-indexes", env=env)
+    made.write("matrix.toml", MATRIX.format(root=made.root, bases=base_tables))
+    made.write("layers/small/layer.toml", LAYER)
+    made.write("layers/small/Dockerfile.j2", '{% include "wheels.j2" %}\n')
+    return made
+
+
+@pytest.fixture(scope="module")
+def build(project: Project) -> Built:
+    return project.build()
+
+
+def test_the_image_is_built_from_the_index_that_the_project_names(build: Built) -> None:
+    assert build.exit_codes == {0}, build.said
+    (image,) = build.images.values()
+    assert image.gates["identity"]["status"] == "passed"
+
+
+def test_the_lock_says_the_index_by_its_name_alone(project: Project, build: Built) -> None:
+    assert build.exit_codes == {0}, build.said
+    text = (project.folder / fleet.LOCK).read_text(encoding="utf-8")
+    assert "127.0.0.1" not in text.partition("[[wheel]]")[2]
+    wheels = {w["name"]: w for w in fleet.read_lock(project.folder)["wheel"]}
+    assert wheels["small"]["index"] == wheels["beside"]["index"] == "own/cu126"
+    assert wheels["small"]["version"] == "1.0+cu126"
+    assert wheels["idna"]["index"] == "default"
+    assert wheels["idna"]["version"] != "3.0"
+
+
+def test_no_address_of_the_index_is_in_what_is_rendered(project: Project, build: Built) -> None:
+    assert build.exit_codes == {0}, build.said
+    assert project.gpulayers("render").ok
+    files = [p for p in (project.folder / ".gpulayers/render").rglob("*") if p.is_file()]
+    texts = "".join(path.read_text(encoding="utf-8") for path in files)
+    assert "id=uv-config-own-cu126,src=${INPUTS}/uv-own-cu126.toml" in texts
+    assert "id=uv-config-own-cu126,required=true,target=/etc/uv/uv.toml" in texts
+    assert "/own" not in texts
+
+
+def test_a_machine_that_knows_no_such_index_is_told_which_to_name(
+    project: Project, build: Built, engine_env: dict[str, str], tmp_path: Path
+) -> None:
+    assert build.exit_codes == {0}, build.said
+    other = project.copy(tmp_path / "project")
+    elsewhere = Project(folder=other.folder, root=other.root, env=engine_env)
+    for command in ("lock", "build"):
+        done = elsewhere.gpulayers(command)
+        assert done.code == 3, done.stderr
+        assert 'an index named "own-cu126" (for own/cu126), found none' in done.stderr
