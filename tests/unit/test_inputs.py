@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpulayers import inputs
+from gpulayers.errors import ProjectError
 from gpulayers.inputs import read_pip_settings
 
 OTHER = "https://pypi.example/simple"
@@ -174,3 +175,39 @@ def test_a_file_of_uv_that_is_no_toml_is_left_to_uv_to_refuse(tmp_path: Path) ->
 )
 def test_only_a_base_that_we_make_has_to_be_told_its_archives(source: str, suite: str) -> None:
     assert inputs.suite_of(source) == suite
+
+
+def test_an_index_is_found_by_its_name_and_gets_a_file_of_its_own(tmp_path: Path) -> None:
+    settings = tmp_path / "uv.toml"
+    settings.write_text(
+        f'[[index]]\nname = "pytorch-cu126"\nurl = "{OTHER}"\nexplicit = true\n', encoding="utf-8"
+    )
+    environment = {"UV_CONFIG_FILE": str(settings)}
+    made = inputs.prepare(
+        tmp_path / "in", {}, environment, indexes=["pytorch/cu126"], root=tmp_path
+    )
+    assert dict(made.indexes) == {"pytorch/cu126": OTHER}
+    text = (made.folder / "uv-pytorch-cu126.toml").read_text(encoding="utf-8")
+    assert text == f'[[index]]\nurl = "{OTHER}"\ndefault = true\n'
+
+
+def test_a_variable_names_an_index_before_the_file_does(tmp_path: Path) -> None:
+    settings = tmp_path / "uv.toml"
+    settings.write_text('[[index]]\nname = "own"\nurl = "https://a.example"\n', encoding="utf-8")
+    environment = {"UV_CONFIG_FILE": str(settings), "UV_INDEX": f"own={OTHER}"}
+    made = inputs.prepare(tmp_path / "in", {}, environment, indexes=["own"], root=tmp_path)
+    assert dict(made.indexes) == {"own": OTHER}
+
+
+def test_a_login_of_a_named_index_is_not_in_the_folder_that_stays(tmp_path: Path) -> None:
+    environment = {"UV_INDEX": "own=https://me:pa55word@a.example/simple"}
+    made = inputs.prepare(tmp_path / "in", {}, environment, indexes=["own"], root=tmp_path)
+    assert "pa55word" in (made.folder / "uv-own.toml").read_text(encoding="utf-8")
+    assert "pa55word" not in (made.by_hand / "uv-own.toml").read_text(encoding="utf-8")
+
+
+def test_all_indexes_that_nobody_named_are_told_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ProjectError) as caught:
+        inputs.prepare(tmp_path / "in", {}, {}, indexes=["b/x", "a"], root=tmp_path)
+    assert 'an index named "a", an index named "b-x" (for a, b/x), found none' in str(caught.value)
+    assert not (tmp_path / "in").exists()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from lock_samples import AMD64, wheel
@@ -147,3 +148,23 @@ def test_an_index_that_does_not_answer_ends_it_at_once(pool: ThreadPoolExecutor)
 def test_a_combination_is_named_without_its_parts_of_cuda() -> None:
     assert closures._shown((OWN, "torch==2.8.0", "model m")) == "cuda==12.8, torch==2.8.0, model m"
     assert closures._shown(("thing",)) == "thing"
+
+
+def test_another_file_of_a_wheel_below_is_refused_though_its_version_fits(
+    pool: ThreadPoolExecutor,
+) -> None:
+    """A build for another CUDA has the same version; a requirement must not bring it."""
+    other = replace(TORCH, file=TORCH.file.replace("torch-", "torch-0+other-"))
+
+    def ask(question: Question) -> tuple[Wheel, ...]:
+        return {"toolkit": (NEW,), "torch": (NEW, TORCH)}.get(
+            question.requirements[-1], (NEW, other)
+        )
+
+    asked = [
+        one(CUDA, "toolkit"),
+        one("torch==2.8.0", "torch", under=(CUDA,)),
+        one("model m", "thing", under=(CUDA, "torch==2.8.0")),
+    ]
+    with pytest.raises(ProjectError, match=r"it would bring torch-0\+other-.* which stays"):
+        closures.resolve(asked, ask, pool)
