@@ -243,6 +243,32 @@ def test_an_arm64_host_is_served_by_the_arm64_image_alone(tmp_path: Path) -> Non
     assert done.exit_code == 0, done.stderr
 
 
+@pytest.mark.parametrize(
+    ("tag", "said"),
+    [
+        ("12.4.0-base-ubuntu22.04", "nvidia/cuda:12.4.0 has ended (12.4.1 follows it)"),
+        ("12.4-base-ubuntu22.04", "the tag names no patch release, and moves or is gone"),
+    ],
+)
+def test_a_base_that_goes_away_is_warned_of(tmp_path: Path, tag: str, said: str) -> None:
+    folder = small(tmp_path, cuda='["12.8"]')
+    text = (folder / "matrix.toml").read_text().replace("debian12", "nvidia12.4-ubuntu22.04")
+    text = text.replace("[base.nvidia12.4-ubuntu22.04]", '[base."nvidia12.4-ubuntu22.04"]')
+    source = f"docker.io/nvidia/cuda:{tag}"
+    text = re.sub(r"docker.io/library/debian@sha256:0+", source, text)
+    text += '[python."3.12"]\nsources = ["standalone"]\n'
+    (folder / "matrix.toml").write_text(text, encoding="utf-8")
+    done = run(folder, "check")
+    assert done.exit_code == 0, done.stderr
+    assert f"warning: base nvidia12.4-ubuntu22.04: {source}: " in done.stderr
+    assert said in done.stderr
+
+
+def test_the_reference_fleet_stands_on_bases_that_stay() -> None:
+    judging, found = sorted_reference()
+    assert [line for line in sorting.warnings(judging, found) if line.startswith("base ")] == []
+
+
 def test_a_requirement_of_the_project_is_judged_beside_the_framework(tmp_path: Path) -> None:
     more = '[framework.torch]\nrequirements = ["torchvision==0.22.1"]'
     done = run(small(tmp_path, cuda='["12.8"]', more=more), "check")

@@ -17,6 +17,7 @@ from gpulayers.lock import file as lock_file
 from gpulayers.lock import make as lock_make
 from gpulayers.lock.model import Lock
 from gpulayers.lock.weights.store import megabytes
+from gpulayers.plan import sorting
 
 
 @click.command("lock", short_help="Resolve everything to digests and hashes.")
@@ -49,6 +50,8 @@ def lock_command(
             raise StaleError(msg, hint="run: gpulayers lock")
         click.echo(f"{found.lock_path.name} fits")
         return
+    for line in sorting.warnings(found.judging, found.whole):
+        click.echo(f"warning: {line}", err=True)
     with alone(found.project.state, "lock", wait=not no_wait):
         lock = make(found, builder)
     click.echo(

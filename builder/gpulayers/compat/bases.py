@@ -76,33 +76,47 @@ def rules(
     facts: Facts,
 ) -> Iterator[Reason]:
     """What the base decides."""
-    match = NVIDIA.fullmatch(query.base)
-    if match is None:
-        yield warned("base-image", f"nothing is known of {query.base} and what it asks of a host")
-        return
-    parted = TAG.fullmatch(match["tag"])
-    version = parted["version"] if parted is not None else ""
-    image = next((each for each in facts.images if each.version.text == version), None)
+    yield from about(query.base, facts)
+    image = _image(query.base, facts)
     if image is None:
-        yield from _unknown_tag(query, version, facts)
+        if query.toolkit_mode == "legacy" and NVIDIA.fullmatch(query.base):
+            text = f"what {query.base} asks of a host is not known"
+            yield unknown("container-requirement", text, facts.images[-1].origin)
         return
-    yield from end_of(image, facts)
     if isinstance(driver, Dotted) and branch is not None:
         yield from _requirement(query, image, gpu, driver, branch, facts)
         yield from _libraries(image, gpu, branch, facts)
 
 
-def _unknown_tag(query: Query, version: str, facts: Facts) -> Iterator[Reason]:
-    if version.count(".") < TWO_PARTS:
-        text = f"{query.base}: the tag names no patch release, and moves or is gone"
+def about(base: str, facts: Facts) -> Iterator[Reason]:
+    """Warnings about the image itself, whatever the host: its tags moved, ended, or nobody knows.
+
+    Shape: ``base`` is an image reference; of one that is not NVIDIA's nothing is known.
+    """
+    match = NVIDIA.fullmatch(base)
+    if match is None:
+        yield warned("base-image", f"nothing is known of {base} and what it asks of a host")
+        return
+    image = _image(base, facts)
+    if image is not None:
+        yield from _end_of(image, facts)
+    elif _version(match["tag"]).count(".") < TWO_PARTS:
+        text = f"{base}: the tag names no patch release, and moves or is gone"
         yield warned("base-image", text, facts.rules["image-ends"].origin)
-    if query.toolkit_mode == "legacy":
-        text = f"what {query.base} asks of a host is not known"
-        yield unknown("container-requirement", text, facts.images[-1].origin)
 
 
-def end_of(image: BaseImage, facts: Facts) -> Iterator[Reason]:
-    """A warning where the tags of an image ended, and may be gone."""
+def _version(tag: str) -> str:
+    parted = TAG.fullmatch(tag)
+    return parted["version"] if parted is not None else ""
+
+
+def _image(base: str, facts: Facts) -> BaseImage | None:
+    match = NVIDIA.fullmatch(base)
+    version = _version(match["tag"]) if match is not None else ""
+    return next((each for each in facts.images if each.version.text == version), None)
+
+
+def _end_of(image: BaseImage, facts: Facts) -> Iterator[Reason]:
     newer = [
         each.version.text
         for each in facts.images

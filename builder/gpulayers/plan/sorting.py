@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from gpulayers.compat.bases import NVIDIA, about
 from gpulayers.compat.model import ORDER, Judgement, Word
 from gpulayers.errors import Problem
 from gpulayers.layer import Library
@@ -189,12 +190,23 @@ def explain_nothing(matrix: Matrix, sorting: Sorting, only: Sequence[str]) -> st
 
 
 def warnings(judging: Judging, sorting: Sorting) -> Iterator[str]:
-    """What is not known, overruled, or served by nothing."""
+    """What is not known, overruled, served by nothing, or stands on what goes away."""
     yield from _unknown(judging, sorting)
+    yield from _bases(judging, sorting)
     for cell, found in sorting.overruled.items():
         yield f"{cell.format()}: kept as an include, and {found.summary}"
     for host in judging.matrix.fleet if sorting.kept else ():
         yield from _unserved(judging, sorting, host)
+
+
+def _bases(judging: Judging, sorting: Sorting) -> Iterator[str]:
+    """Images of NVIDIA under kept cells whose tags ended or move."""
+    for os in dict.fromkeys(cell.os for cell in sorting.kept):
+        for source in judging.matrix.bases[os].sources:
+            if NVIDIA.fullmatch(source):
+                for reason in about(source, judging.facts):
+                    facts = " ".join(f"[{used.id}]" for used in reason.facts)
+                    yield f"base {os}: {source}: {reason.text} {facts}".rstrip()
 
 
 def _unknown(judging: Judging, sorting: Sorting) -> Iterator[str]:
@@ -220,7 +232,8 @@ def _open_question(judging: Judging, sorting: Sorting, cell: Cell) -> str:
     for platform in platforms:
         found = judging.installable(cell, platform)
         if found.verdict == "unknown":
-            return f"unknown: {found.decisive[0].text}"
+            where = f" on {platform.format()}" if len(platforms) > 1 else ""
+            return f"unknown{where}: {found.decisive[0].text}"
     bests = [on.best for on in judging.hosts(cell, platforms)]
     if not bests or any(best.verdict in RUNS for best in bests):
         return ""
