@@ -166,6 +166,12 @@ def _forward(
 ) -> Iterator[Reason]:
     package = package_of(facts, release)
     classes = facts.rules["forward-compat-classes"].origin
+    may = gpu.forward_compat if isinstance(gpu, Gpu) else None
+    if package is not None and branch.number in package.admits and may is not False:
+        why = f"NVIDIA's table for {package.package} does not name branch {branch.number}, and its"
+        why += " images admit it: whether it works is not known"
+        yield unknown("forward-compat", f"{text}; {why}", origin, package.origin, classes)
+        return
     if package is None or branch.number not in package.hosts:
         why = (
             f"there is no forward-compatibility package of {release.format()}"
