@@ -100,6 +100,11 @@ class Judging:
         query = replace(self.query(cell, platform), gpu=gpu, driver=host.driver)
         return judge.judge(query, self.facts)
 
+    def at(self, cell: Cell, platform: Platform, *, driver: str, gpu: str) -> Judgement:
+        """The verdict on any driver and GPU, without fixes."""
+        query = replace(self.query(cell, platform), gpu=gpu, driver=driver)
+        return judge.judge(query, self.facts, with_fixes=False)
+
     def needed(self, cell: Cell, platform: Platform) -> Needed:
         """What a cell's image asks of a host."""
         # Neither Python nor OS decide any of it: cells that differ in them share one answer.
