@@ -184,15 +184,16 @@ def test_an_image_that_did_not_pass_is_not_offered(project: Path) -> None:
     state = catalog.read(project / ".gpulayers")
     failure = SimpleNamespace(cls="scan-rejected")
     bad = replace(state.last[0], failure=failure)  # type: ignore[arg-type]
-    offers = pick.built(replace(state, last=(bad,), older=()), ("edge", "stable"))
+    offers = pick.built([bad], state.holders, ("edge", "stable"))
     assert [offer.refused for offer in offers] == ["did not pass: scan-rejected"]
 
 
 def test_the_highest_channel_that_has_it_is_pulled(project: Path) -> None:
     state = catalog.read(project / ".gpulayers")
     ref = "127.0.0.1:5000/acme/gpu:old"
-    state = replace(state, holders={**state.holders, ref: image("old").digest})
-    offers = {o.tag: o.pull for o in pick.built(state, ("edge", "stable"))}
+    holders = {**state.holders, ref: image("old").digest}
+    found = pick.built(state.images, holders, ("edge", "stable"))
+    offers = {offer.tag: offer.pull for offer in found}
     assert offers["old"] == ref
     assert offers["new"] == "127.0.0.1:5000/acme/gpu:new-edge"
 

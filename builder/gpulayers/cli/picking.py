@@ -98,7 +98,8 @@ def _requirement(text: str) -> Requirement | None:
 def _offers(found: Loaded, *, planned: bool) -> tuple[pick.Candidate, ...]:
     if planned:
         return pick.planned(found.matrix, found.sorting)
-    offers = pick.built(catalog.read(found.project.state), found.matrix.images.channels)
+    state = catalog.read(found.project.state)
+    offers = pick.built(state.images, state.holders, found.matrix.images.channels)
     if not found.only:
         return offers
     return tuple(each for each in offers if each.cell in found.sorting.kept)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from gpulayers.catalog import State
 from gpulayers.matrix import tags
 from gpulayers.matrix.model import Cell, Matrix
 from gpulayers.pick.choose import Candidate
@@ -12,17 +11,20 @@ from gpulayers.refs import ImageRef, Platform, RefError
 from gpulayers.versions import MajorMinor, Pin, VersionError
 
 
-def built(state: State, channels: Sequence[str]) -> tuple[Candidate, ...]:
-    """The newest image of each cell and platform that the state folder knows.
+def built(
+    images: Sequence[ImageRecord], holders: Mapping[str, str], channels: Sequence[str]
+) -> tuple[Candidate, ...]:
+    """The first image of each cell and platform.
 
-    Shape: ``channels`` run from lowest to highest; what is pulled is the tag of the highest channel
+    Shape: ``images`` are the newest first; ``holders`` maps a tag (``HOST/NAME:TAG``) to the digest
+    that it points at; ``channels`` run from lowest to highest; what is pulled is the tag of the highest channel
     that points at the image, else its tag with the key.
     """
     found: dict[tuple[Cell, Platform], Candidate] = {}
-    for image in state.images:
+    for image in images:
         pair = _pair(image)
         if pair is not None and pair not in found:
-            found[pair] = _candidate(image, *pair, state, channels)
+            found[pair] = _candidate(image, *pair, holders, channels)
     return tuple(found.values())
 
 
@@ -42,12 +44,14 @@ def _pair(image: ImageRecord) -> tuple[Cell, Platform] | None:
 
 
 def _candidate(
-    image: ImageRecord, cell: Cell, platform: Platform, state: State, channels: Sequence[str]
+    image: ImageRecord,
+    cell: Cell,
+    platform: Platform,
+    holders: Mapping[str, str],
+    channels: Sequence[str],
 ) -> Candidate:
     name = ImageRef.parse(image.ref)
-    held = {
-        ImageRef.parse(ref).tag for ref, digest in state.holders.items() if digest == image.digest
-    }
+    held = {ImageRef.parse(ref).tag for ref, digest in holders.items() if digest == image.digest}
     wanted = [image.tag if c == channels[-1] else f"{image.tag}-{c}" for c in reversed(channels)]
     wanted.append(f"{image.tag}-{image.key[:12]}")
     tag = next((each for each in wanted if each in held), "")
