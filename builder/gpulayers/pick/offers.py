@@ -17,7 +17,7 @@ def built(
     """The first image of each cell and platform.
 
     Shape: ``images`` are the newest first; ``holders`` maps a tag (``HOST/NAME:TAG``) to the digest
-    that it points at; ``channels`` run from lowest to highest; what is pulled is the tag of the highest channel
+    that it points at; ``channels`` run from lowest to highest; pulled is the tag of the highest one
     that points at the image, else its tag with the key.
     """
     found: dict[tuple[Cell, Platform], Candidate] = {}
