@@ -12,6 +12,7 @@ import click
 from gpulayers import record
 from gpulayers.cli import loaded as project_files
 from gpulayers.cli.building import REPORT
+from gpulayers.cli.known import hints
 from gpulayers.cli.loaded import Loaded
 from gpulayers.cli.options import where, where_options
 from gpulayers.cli.pulled import let_go
@@ -108,6 +109,9 @@ def test_command(
     else:
         for target, report in reports:
             click.echo(f"{report.status:9} {target.image.tag}: {report.text}")
+            said = (text for one in report.levels for script in one.scripts for text in script.said)
+            for hint in hints((report.text, *said)) if report.status != "passed" else ():
+                click.echo(f"          {hint}")
     failed = [target.image.tag for target, report in reports if report.status == "failed"]
     if failed:
         msg = f"{len(failed)} of {len(reports)} images failed: {', '.join(failed)}"

@@ -2,6 +2,7 @@
 
 import click
 
+from gpulayers.cli.known import hints
 from gpulayers.cli.loaded import Loaded
 from gpulayers.cli.progress import megabytes
 from gpulayers.record import GATES, ImageRecord, Report
@@ -39,6 +40,8 @@ def _print_image(image: ImageRecord, repository: str) -> None:
         click.echo(f"          {failure.cls} in {failure.step}")
         for line in failure.stderr_tail[-SHOWN_LINES:]:
             click.echo(f"            {line}")
+        for hint in hints(failure.stderr_tail):
+            click.echo(f"          {hint}")
         click.echo(f"          again: {failure.repeat}")
 
 
@@ -53,6 +56,8 @@ def _print_gates(report: Report) -> None:
         for (status, cls), texts in words.items():
             line = f"  {name:10} {MARKS[status]:9} {len(texts)} of {len(report.images)}"
             click.echo(f"{line}  {cls}: {_first(texts)}" if cls else line)
+            for hint in hints(texts) if status == "failed" else ():
+                click.echo(f"             {hint}")
 
 
 def _first(texts: list[str]) -> str:

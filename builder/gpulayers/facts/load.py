@@ -25,6 +25,7 @@ TABLES: Mapping[str, type[object]] = {
     "branch": model.Branch,
     "build": model.Build,
     "cudnn": model.CudnnRange,
+    "error": model.KnownError,
     "forward": model.ForwardCompat,
     "generation": model.Generation,
     "gpu": model.Gpu,
@@ -81,16 +82,31 @@ def _documents(path: Path) -> Mapping[str, object]:
             raise FactsError(msg)
 
 
+@cache
+def load_errors(path: Path = PACKED) -> tuple[model.KnownError, ...]:
+    """The errors that users meet, in the order of their file; no other command reads them.
+
+    Raises: FactsError: with everything that is wrong in the file.
+    """
+    rows = _rows({"errors": _documents(path).get("errors")})
+    _demand(rows)
+    return rows.of("error", model.KnownError)
+
+
+def _demand(rows: _Rows) -> None:
+    if rows.problems:
+        count = len(rows.problems)
+        msg = f"{count} problems in the facts:\n" + "\n".join(f"  {p}" for p in rows.problems)
+        raise FactsError(msg)
+
+
 def parse(documents: Mapping[str, object]) -> Facts:
     """Facts from the tables of files, by the files' names without the ending.
 
     Raises: FactsError: with everything that is wrong.
     """
     rows = _rows(documents)
-    if rows.problems:
-        count = len(rows.problems)
-        msg = f"{count} problems in the facts:\n" + "\n".join(f"  {p}" for p in rows.problems)
-        raise FactsError(msg)
+    _demand(rows)
     builds: dict[str, list[Build]] = {}
     for build in rows.of("build", model.Build):
         builds.setdefault(build.package, []).append(build)

@@ -292,6 +292,31 @@ class Rule:
     text: str
 
 
+Fault = Literal["image", "host", "engine", "network", "scheduler"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownError:
+    """An error that users meet, and how it is told by what programs print.
+
+    Shape: ``match`` are regular expressions over one line; ``code`` is CUDA's, NVML's or NCCL's
+    number, 0 where there is none; ``rule`` says in words what foretells it, ``foretold_by`` which
+    rules of the judge do, empty where none can; ``after`` are names of errors that cause it, ``*``
+    for every other one; ``fault`` is what is mostly to be mended.
+    """
+
+    origin: Origin
+    name: str
+    fault: Fault
+    code: int
+    match: tuple[str, ...]
+    cause: str
+    rule: str
+    fix: str
+    foretold_by: tuple[str, ...]
+    after: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """All facts. Every tuple is sorted by version or name, oldest first; mappings likewise.

@@ -100,10 +100,12 @@ class Judging:
         query = replace(self.query(cell, platform), gpu=gpu, driver=host.driver)
         return judge.judge(query, self.facts)
 
-    def at(self, cell: Cell, platform: Platform, *, driver: str, gpu: str) -> Judgement:
-        """The verdict on any driver and GPU, without fixes."""
+    def at(
+        self, cell: Cell, platform: Platform, *, driver: str, gpu: str, with_fixes: bool = False
+    ) -> Judgement:
+        """The verdict on any driver and GPU."""
         query = replace(self.query(cell, platform), gpu=gpu, driver=driver)
-        return judge.judge(query, self.facts, with_fixes=False)
+        return judge.judge(query, self.facts, with_fixes=with_fixes)
 
     def needed(self, cell: Cell, platform: Platform) -> Needed:
         """What a cell's image asks of a host."""

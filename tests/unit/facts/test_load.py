@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 import pack_facts
-from gpulayers.facts.load import CORE, DATA, PACKAGES, FactsError, load, parse
+from gpulayers.facts.load import CORE, DATA, PACKAGES, FactsError, load, load_errors, parse
 
 TEXTS: Mapping[str, str] = {
-    name: (DATA / f"{name}.toml").read_text(encoding="utf-8") for name in (*CORE, *PACKAGES)
+    name: (DATA / f"{name}.toml").read_text(encoding="utf-8")
+    for name in (*CORE, *PACKAGES, "errors")
 }
 
 
@@ -37,6 +38,10 @@ def test_only_what_was_asked_for_is_loaded() -> None:
 
 def test_what_is_loaded_is_what_the_toml_files_say() -> None:
     assert load() == parse(documents())
+    errors = load_errors()
+    assert [error.name for error in errors] == [
+        row["name"] for row in tomllib.loads(TEXTS["errors"])["error"]
+    ]
 
 
 SOURCE = next(line for line in TEXTS["drivers"].splitlines() if line.startswith("source = "))
