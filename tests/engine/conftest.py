@@ -8,12 +8,13 @@ import json
 import os
 import secrets
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
 import fleet
 import pytest
+import standin_driver
 from fleet import Built, Project
 
 from gpulayers.engine import process
@@ -143,3 +144,10 @@ def mini(
     folder = tmp_path_factory.mktemp("mini") / "project"
     project = fleet.make(folder, root, base_tables, engine_env)
     return project, project.build()
+
+
+@pytest.fixture
+def standin(tmp_path: Path) -> Iterator[standin_driver.StandIn]:
+    """A driver that answers and computes nothing, for containers of the private engine."""
+    with standin_driver.built(tmp_path) as made:
+        yield made

@@ -1,8 +1,6 @@
 """The smoke ladder on a real engine, with a small image made of this machine's own Python."""
 
 import json
-import os
-import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -22,11 +20,10 @@ from gpulayers.smoke.run import Options, Subject, run
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "engine"), str(ROOT / "tests" / "standin")]
-import cdi  # noqa: E402
 import python_tree  # noqa: E402
+from standin_driver import StandIn  # noqa: E402
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(180)]
-SHARED_CDI_DIRS = ("/etc/cdi", "/var/run/cdi")
 INIT = """
 import os, signal, sys
 child = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ)
@@ -179,40 +176,6 @@ def test_a_machine_without_a_gpu_does_not_run_the_gpu_level(image: ImageRef) -> 
     assert left_behind(image) == ""
     with pytest.raises(GpuNotProvenError, match="wanted a kernel computed by a real GPU"):
         report.demand_gpu()
-
-
-@dataclass(frozen=True)
-class StandIn:
-    """The built stand-in driver, and a CDI kind and file of this test run alone."""
-
-    files: Path
-    spec: Path
-    kind: str
-
-    def install(self, *lines: str) -> None:
-        """Let the engine know the stand-in, with lines for its file that make it fail on demand."""
-        with (self.files / "standin.conf").open("a") as file:
-            # Not as variables: the engine gives those of a CDI spec to no `docker exec`.
-            file.writelines(f"{line}\n" for line in lines)
-        cdi.write(self.spec, cdi.spec(self.kind, self.files))
-        end = time.monotonic() + 5
-        while not DockerEngine().has_cdi_device(self.kind) and time.monotonic() < end:
-            time.sleep(0.1)
-
-
-@pytest.fixture
-def standin(tmp_path: Path) -> Iterator[StandIn]:
-    folders = [d for d in DockerEngine().info().cdi_spec_dirs if d not in SHARED_CDI_DIRS]
-    if not folders or not shutil.which("gcc") or not shutil.which("make"):
-        pytest.skip("wanted gcc, make and a private engine with a CDI folder of its own")
-    source = ROOT / "tests" / "standin"
-    built = process.run(["make", "-s", "-C", str(source), f"OUT={tmp_path}"])
-    assert built.ok, built.stderr
-    shutil.copy(source / "standin.conf", tmp_path)
-    name = f"gpu{os.getpid()}"
-    spec = Path(folders[0]) / f"standin-{name}.json"
-    yield StandIn(tmp_path, spec, f"standin.test/{name}")
-    spec.unlink(missing_ok=True)
 
 
 def gpu_level(image: ImageRef, kind: str) -> LevelOutcome:
