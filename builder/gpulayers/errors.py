@@ -49,6 +49,12 @@ class ProjectError(GpulayersError):
         return "\n".join([super().__str__(), *(f"  {p.format()}" for p in self.problems)])
 
 
+class OptionError(GpulayersError):
+    """An option of the command line names what is not there, or is not spelled as it has to be."""
+
+    exit_code = 2
+
+
 class NothingSelectedError(GpulayersError):
     """No cell is left to work on."""
 

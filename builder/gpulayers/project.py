@@ -1,9 +1,10 @@
 """Where a project's files are, and those that come with the package."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpulayers.errors import ProjectError
+from gpulayers.errors import OptionError, ProjectError
 
 MATRIX_FILE = "matrix.toml"
 
@@ -39,7 +40,8 @@ def find(start: Path, *, project: Path | None, matrix: Path | None) -> Project:
 
     Shape: relative paths are relative to ``start``. A ``--matrix`` alone makes its own folder the
     project; with a ``--project`` beside it, that is the project and the matrix is the file given.
-    Raises: ProjectError: there is none; the message says where it was looked for.
+    Raises: ProjectError: there is none; the message says where it was looked for;
+        OptionError: an option names none.
     """
     start = start.absolute()
     if matrix is not None:
@@ -49,7 +51,7 @@ def find(start: Path, *, project: Path | None, matrix: Path | None) -> Project:
         root = _folder(start / project)
         if not (root / MATRIX_FILE).is_file():
             msg = f"--project {project}: wanted a folder with a {MATRIX_FILE}, found none in {root}"
-            raise ProjectError(msg, hint=f"`gpulayers init {project}` makes one")
+            raise OptionError(msg, hint=f"`gpulayers init {project}` makes one")
         return Project.at(root)
     return _nearest(start)
 
@@ -60,7 +62,7 @@ def _matrix_file(path: Path) -> Path:
     found = "a folder" if path.is_dir() else "nothing there"
     msg = f"--matrix {path}: wanted a file, found {found}"
     hint = f"use --project {path}" if path.is_dir() else "correct the path, or `gpulayers init`"
-    raise ProjectError(msg, hint=hint)
+    raise OptionError(msg, hint=hint)
 
 
 def _folder(path: Path) -> Path:
@@ -69,7 +71,7 @@ def _folder(path: Path) -> Path:
     found = "a file" if path.exists() else "nothing there"
     msg = f"--project {path}: wanted a folder, found {found}"
     hint = f"use --matrix {path}" if path.exists() else f"`gpulayers init {path}` makes one"
-    raise ProjectError(msg, hint=hint)
+    raise OptionError(msg, hint=hint)
 
 
 def _nearest(start: Path) -> Project:
@@ -102,6 +104,9 @@ def layer_folders(project: Project, *, packaged: Path | None = None) -> tuple[Pa
 
 
 def scan_file(project: Project, name: str, *, packaged: Path | None = None) -> Path:
-    """A file about scanning: the project's own, else the one that comes with us."""
+    """A file about scanning: the project's own, else the one that comes with us.
+
+    Shape: whatever stands in its place is the project's own; only where nothing does is it ours.
+    """
     own = project.scans / name
-    return own if own.is_file() else (packaged or packaged_data()) / "scans" / name
+    return own if os.path.lexists(own) else (packaged or packaged_data()) / "scans" / name

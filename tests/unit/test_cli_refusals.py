@@ -220,14 +220,14 @@ def test_a_file_that_is_no_lock_is_refused(project: Path) -> None:
 @pytest.mark.parametrize("words", [["--matrix", "nothing.toml"], ["--matrix", "models"]])
 def test_a_matrix_that_is_no_file_is_refused(project: Path, words: list[str]) -> None:
     result = refused(project, *words)
-    assert result.exit_code == 3
+    assert result.exit_code == 2
     assert words[1] in result.stderr
 
 
 def test_a_project_without_a_matrix_is_refused(project: Path) -> None:
     (project / "matrix.toml").unlink()
     result = refused(project)
-    assert result.exit_code == 3
+    assert result.exit_code == 2
     assert "gpulayers init" in result.stderr
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matrix_samples import axes, cell, matrix
 
-from gpulayers.errors import ProjectError
+from gpulayers.errors import OptionError
 from gpulayers.matrix.model import AXES, Cell, Exclude, Matrix
 from gpulayers.matrix.select import choose, explain_nothing, product
 
@@ -131,15 +131,15 @@ def test_an_include_is_kept_whatever_the_excludes_say() -> None:
 
 @pytest.mark.parametrize("only", ["cuda", "cuda=", "=12.8", ""])
 def test_an_only_that_is_no_pair_is_refused(only: str) -> None:
-    with pytest.raises(ProjectError, match="--only"):
+    with pytest.raises(OptionError, match="--only"):
         choose(matrix(axes()), [only])
 
 
 def test_an_only_for_no_axis_names_the_axes_and_the_nearest_one() -> None:
-    with pytest.raises(ProjectError, match="'cuad' is no axis; the axes are os, python") as caught:
+    with pytest.raises(OptionError, match="'cuad' is no axis; the axes are os, python") as caught:
         choose(matrix(axes()), ["cuad=12.8"])
     assert caught.value.hint == "did you mean cuda?"
-    assert caught.value.exit_code == 3
+    assert caught.value.exit_code == 2
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import sys
 import traceback
 from pathlib import Path
@@ -90,9 +91,16 @@ class Commands(click.Group):
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             sys.exit(130)
-        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
-            raise  # click's own business; a pipe breaks when its reader has seen enough
+        except BrokenPipeError:
+            # Its reader has seen enough: no more words, and the status that a signal would give.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(128 + signal.SIGPIPE)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise  # click's own business
         except OSError as error:
+            if error.filename is None and error.errno == errno.ENOSPC:
+                _say_error(GpulayersError("a disk is full", hint="make room where output goes"))
+                sys.exit(5)
             if error.filename is None:
                 _say_bug(error)
                 sys.exit(1)

@@ -38,9 +38,10 @@ def why_command(*, as_json: bool, **words: str | tuple[str, ...]) -> None:
     unknown.
     """
     asked = {NAMES.get(name, name.replace("_", "-")): value for name, value in words.items()}
+    beside = asked["with"] if isinstance(asked["with"], tuple) else ()
     for name in ("sm", "ptx"):
         asked[name] = tuple(part.strip() for part in str(asked[name]).split(",") if part.strip())
-    facts = load((str(asked["framework"]).partition("==")[0],))
+    facts = load([name.partition("==")[0] for name in (str(asked["framework"]), *beside)])
     try:
         found = judge(query.parse(asked, facts), facts)
     except ProjectError as error:

@@ -1,8 +1,10 @@
 """Our own output with hidden values blanked, whoever writes it."""
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import IO
 
 from gpulayers.secrecy import blank
@@ -30,8 +32,15 @@ class _Blanked:
 def blanked_streams() -> Iterator[None]:
     """Standard output and error blank the hidden values while this is open."""
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = _Blanked(before[0]), _Blanked(before[1])
-    try:
-        yield
-    finally:
-        sys.stdout, sys.stderr = before
+    with contextlib.ExitStack() as stack:
+        # A stream that was closed before we began (`>&-`) is None here.
+        open_ones = [stream or stack.enter_context(_nowhere()) for stream in before]
+        sys.stdout, sys.stderr = _Blanked(open_ones[0]), _Blanked(open_ones[1])
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = before
+
+
+def _nowhere() -> IO[str]:
+    return Path(os.devnull).open("w", encoding="utf-8")

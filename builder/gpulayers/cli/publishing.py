@@ -181,7 +181,9 @@ def doctor_command(
         for part in parts:
             click.echo(f"{part.status:8} {part.name}: {part.found}")
             if part.status != "passed":
-                click.echo(f"         wanted: {part.wanted}\n         fix: {part.fix}")
+                click.echo(f"         wanted: {part.wanted}")
+                if part.fix:
+                    click.echo(f"         fix: {part.fix}")
     sys.exit(_doctor_code(parts, require_gpu=require_gpu))
 
 

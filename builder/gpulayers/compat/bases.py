@@ -29,6 +29,8 @@ BRANDS: Mapping[GpuClass, tuple[str, ...]] = {
 CONDITION = re.compile(r"(?P<name>cuda|driver|brand|arch)(?P<op>>=|<=|!=|=|<|>)(?P<value>\S+)")
 REFUSED = "nvidia-container-cli: requirement error: unsatisfied condition"
 TWO_PARTS = 2
+# Images that may ask something of a host; those of distributions do not.
+OF_NVIDIA = re.compile(r"(docker\.io/)?nvidia/|nvcr\.io/")
 
 
 def satisfies(requirement: str, values: Mapping[str, str]) -> bool:
@@ -79,7 +81,7 @@ def rules(
     yield from about(query.base, facts)
     image = _image(query.base, facts)
     if image is None:
-        if query.toolkit_mode == "legacy" and NVIDIA.fullmatch(query.base):
+        if query.toolkit_mode == "legacy" and OF_NVIDIA.match(query.base):
             text = f"what {query.base} asks of a host is not known"
             yield unknown("container-requirement", text, facts.images[-1].origin)
         return
@@ -99,10 +101,21 @@ def about(base: str, facts: Facts) -> Iterator[Reason]:
         return
     image = _image(base, facts)
     if image is not None:
+        system = system_of(base)
+        if image.systems and system and system not in image.systems:
+            has = ", ".join(image.systems)
+            text = f"nvidia/cuda:{image.version.text} has no images for {system}, only for {has}"
+            yield failed("base-image", text, image.origin)
         yield from _end_of(image, facts)
     elif _version(match["tag"]).count(".") < TWO_PARTS:
         text = f"{base}: the tag names no patch release, and moves or is gone"
         yield warned("base-image", text, facts.rules["image-ends"].origin)
+
+
+def system_of(base: str) -> str:
+    """The OS of one of NVIDIA's images by its tag (``ubuntu22.04``); "" for others."""
+    match = NVIDIA.fullmatch(base)
+    return match["tag"].rpartition("-")[2] if match is not None and "-" in match["tag"] else ""
 
 
 def _version(tag: str) -> str:

@@ -22,15 +22,23 @@ TOO_OLD = "CUDA driver version is insufficient for CUDA runtime version"
 BEFORE_MINOR = MajorMinor(11, 0)
 
 
-def floor_of(facts: Facts, release: MajorMinor) -> tuple[Dotted, Origin] | None:
-    """The oldest driver that runs a CUDA release, and the row that says so; None: not known."""
+def floor_of(
+    facts: Facts, release: MajorMinor, toolkit: Dotted | None = None
+) -> tuple[Dotted, Origin] | None:
+    """The oldest driver that runs a CUDA release, and the row that says so; None: not known.
+
+    Shape: before minor-version compatibility each patch has a floor of its own: that of
+    ``toolkit``, or the highest of them.
+    """
     floor = facts.minor_floors.get(release.major)
     if floor is not None and release != BEFORE_MINOR:
         return floor.driver, floor.origin
-    for toolkit in find.toolkits_of(facts, release):
-        if toolkit.native_driver is not None:
-            return toolkit.native_driver, toolkit.origin
-    return None
+    known = [
+        (each.native_driver, each.origin)
+        for each in find.toolkits_of(facts, release)
+        if each.native_driver is not None and toolkit in {None, each.version}
+    ]
+    return max(known, key=lambda pair: pair[0]) if known else None
 
 
 def gpu_rule(
@@ -50,6 +58,8 @@ def gpu_rule(
         return
     if branch is None:
         return
+    if not isinstance(gpu, Gpu):
+        yield from _capability_alone(cc, facts)
     origin = (gpu.origin,) if isinstance(gpu, Gpu) else ()
     if cc < branch.low:
         text = (
@@ -60,6 +70,35 @@ def gpu_rule(
         )
         return
     yield from _too_new(gpu, cc, name, branch, facts)
+
+
+def _admitted(
+    release: MajorMinor, branch: Branch, package: ForwardCompat | None, facts: Facts
+) -> tuple[str, Origin] | None:
+    """What speaks for a branch that NVIDIA's table does not list, with its row."""
+    number, shown = branch.number, release.format()
+    if package is not None and package.origin.is_weak:
+        text = f"which branches {package.package} works on was not read"
+        return text, package.origin
+    if package is not None and number in package.admits:
+        text = f"NVIDIA's table for {package.package} does not name branch {number}, and its"
+        return f"{text} images admit it: whether it works is not known", package.origin
+    for image in facts.images:
+        if image.version.release == release and number in image.require_branches:
+            text = f"NVIDIA's table does not name branch {number}, and images of CUDA {shown}"
+            return f"{text} admit it: whether it works is not known", image.origin
+    return None
+
+
+def _capability_alone(cc: ComputeCapability, facts: Facts) -> Iterator[Reason]:
+    """What is not known of a GPU that is named by its compute capability."""
+    models = [gpu for gpu in facts.gpus if gpu.cc == cc]
+    if not models:
+        text = f"no GPU of compute capability {cc.format()} is known"
+        yield unknown("gpu-driver-branch", text, facts.gpus[-1].origin)
+    elif all(gpu.stack == "jetpack" for gpu in models):
+        text = f"{cc.format()} is that of {models[0].name}, which takes JetPack, not these drivers"
+        yield unknown("gpu-driver-branch", text, models[0].origin)
 
 
 def _on_jetpack(
@@ -106,6 +145,8 @@ def driver_rule(
     driver: Dotted | JetPack,
     branch: Branch | None,
     facts: Facts,
+    *,
+    toolkit: Dotted | None = None,
 ) -> Iterator[Reason]:
     """Native, minor version, forward compatibility, or too old."""
     if isinstance(driver, JetPack):
@@ -119,7 +160,7 @@ def driver_rule(
     if driver.numbers[0] > branch.number:
         text = f"driver {driver.text} is newer than the facts: taken as branch {branch.number}"
         yield warned("driver-floor", text, branch.origin)
-    floor = floor_of(facts, release)
+    floor = floor_of(facts, release, toolkit)
     if floor is None:
         yield unknown("driver-floor", f"which driver CUDA {release.format()} needs is not known")
         return
@@ -147,7 +188,29 @@ def _jetpack_rule(release: MajorMinor, jetpack: JetPack) -> Reason:
     if release.major == jetpack.native.major:
         text = f"{has}; whether it runs {release.format()} is not known"
         return unknown("driver-floor", text, jetpack.origin)
+    if release.major < jetpack.native.major:
+        text = f"{has}; whether programs of CUDA {release.major} run there is not known"
+        return unknown("driver-floor", text, jetpack.origin)
     return failed("driver-floor", f"{has}, not {release.format()}", jetpack.origin, error=TOO_OLD)
+
+
+def forward_for_ptx(
+    release: MajorMinor, gpu: Gpu | ComputeCapability, branch: Branch | None, facts: Facts
+) -> Reason | None:
+    """Forward compatibility where the driver would do, but for PTX: its libraries compile that."""
+    package = package_of(facts, release)
+    can = gpu.forward_compat if isinstance(gpu, Gpu) else None
+    if package is None or branch is None or can is False or package.origin.is_weak:
+        return None
+    if branch.number not in package.hosts:
+        return None
+    rows = (package.origin, facts.rules["forward-compat-classes"].origin)
+    text = f"the libraries of {package.package} compile PTX of CUDA {release.format()}"
+    if can is None or not isinstance(gpu, Gpu):
+        name = gpu.name if isinstance(gpu, Gpu) else f"a GPU of {gpu.format()}"
+        return unknown("forward-compat", f"{text}; whether they work on {name} is not known", *rows)
+    text = f"{text}, which {gpu.name} on branch {branch.number} can use"
+    return passed("forward-compat", text, *rows, gpu.origin, word="needs-forward-compat")
 
 
 def package_of(facts: Facts, release: MajorMinor) -> ForwardCompat | None:
@@ -167,10 +230,10 @@ def _forward(
     package = package_of(facts, release)
     classes = facts.rules["forward-compat-classes"].origin
     may = gpu.forward_compat if isinstance(gpu, Gpu) else None
-    if package is not None and branch.number in package.admits and may is not False:
-        why = f"NVIDIA's table for {package.package} does not name branch {branch.number}, and its"
-        why += " images admit it: whether it works is not known"
-        yield unknown("forward-compat", f"{text}; {why}", origin, package.origin, classes)
+    listed = package is not None and branch.number in package.hosts
+    doubt = _admitted(release, branch, package, facts)
+    if doubt is not None and not listed and may is not False:
+        yield unknown("forward-compat", f"{text}; {doubt[0]}", origin, doubt[1], classes)
         return
     if package is None or branch.number not in package.hosts:
         why = (

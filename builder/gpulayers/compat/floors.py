@@ -1,16 +1,20 @@
 """Floors of libraries and of the framework itself on the GPU."""
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from packaging.specifiers import SpecifierSet
 
 from gpulayers.compat.model import Query, Reason
 from gpulayers.compat.reasons import failed, passed, unknown, warned
 from gpulayers.compat.subject import Subject
+from gpulayers.facts import find
 from gpulayers.facts.model import Build, ComputeCapability, CudnnRange, Facts
 from gpulayers.versions import Dotted, VersionError
 
 CUDNN = "nvidia-cudnn-cu"
+EXACT = re.compile(r"==([0-9.]+)", re.ASCII)
 NO_CUDNN = "CUDNN_STATUS_ARCH_MISMATCH"
 
 
@@ -42,11 +46,29 @@ def _cudnn(query: Query, build: Build, cc: ComputeCapability, facts: Facts) -> I
     major = build.cuda_major or 0
     name = f"{CUDNN}{major}"
     asked = next((each.version for each in query.packages if each.name == name), "")
-    exact = asked or build.cudnn
+    exact = asked or build.cudnn or exact_pin(build, name)
     if exact:
         yield from _of_version(exact, major, cc, facts)
     elif name in build.pins:
         yield from _of_newest(build, build.pins[name], major, cc, facts)
+    elif build.code == "wheel":
+        yield from _as_others(build, major, cc, facts)
+
+
+def _as_others(build: Build, major: int, cc: ComputeCapability, facts: Facts) -> Iterator[Reason]:
+    """A build whose cuDNN nobody read: that of its release's other builds makes it doubtful."""
+    others = find.builds_of(facts, build.package, build.version)
+    version = next((each.cudnn for each in others if each.cudnn), "")
+    for reason in _of_version(version, major, cc, facts) if version else ():
+        if reason.word == "broken":
+            text = f"{reason.text}; which cuDNN {build.variant} has was not read, others have that"
+            yield replace(reason, outcome="unknown", word="unknown", text=text, error="")
+
+
+def exact_pin(build: Build, package: str) -> str:
+    """The one version that a build asks for of a package, or ""."""
+    match = EXACT.fullmatch(build.pins.get(package, ""))
+    return match[1] if match is not None else ""
 
 
 def _of_version(version: str, major: int, cc: ComputeCapability, facts: Facts) -> Iterator[Reason]:

@@ -14,7 +14,7 @@ from gpulayers.compat.model import (
 )
 from gpulayers.compat.subject import Subject, choose
 from gpulayers.facts import find
-from gpulayers.facts.model import Branch, ComputeCapability, Facts, Gpu, JetPack
+from gpulayers.facts.model import WEAK, Branch, ComputeCapability, Facts, Gpu, JetPack
 from gpulayers.versions import Dotted, MajorMinor
 
 NO_DRIVER = RequiredDriver(minimum=None, native=None)
@@ -65,7 +65,8 @@ def _installable(query: Query, facts: Facts) -> Judgement:
     title = query.framework.format()
     if isinstance(subject, Reason):
         return _judgement(query, title, (subject,), NO_DRIVER)
-    reasons = (*subject.reasons, *install.rules(query, subject.build, facts))
+    every = (*subject.reasons, *install.rules(query, subject.build, facts))
+    reasons = tuple(_no_surer_than_its_fact(reason) for reason in every)
     return _judgement(query, subject.title, reasons, required(subject, facts))
 
 
@@ -124,16 +125,42 @@ def rules(query: Query, subject: Subject, host: Host, facts: Facts) -> Sequence[
     reasons += install.machine(query, host.gpu)
     if subject.release is not None:
         of_driver = [
-            *drivers.driver_rule(subject.release, host.gpu, host.driver, host.branch, facts)
+            *drivers.driver_rule(
+                subject.release,
+                host.gpu,
+                host.driver,
+                host.branch,
+                facts,
+                toolkit=subject.build.toolkit,
+            )
         ]
-        native = _native(subject.release, host, of_driver)
         reasons += drivers.gpu_rule(host.gpu, host.driver, host.branch, facts)
-        reasons += coverage.rules(subject, host.cc, native, facts)
+        reasons += _of_code(subject, subject.release, host, of_driver, facts)
         reasons += of_driver
         reasons += floors.rules(query, subject, host.cc, facts)
     if query.base:
         reasons += bases.rules(query, host.gpu, host.driver, host.branch, facts)
-    return reasons
+    return [_no_surer_than_its_fact(reason) for reason in reasons]
+
+
+def _no_surer_than_its_fact(reason: Reason) -> Reason:
+    """A weak fact breaks nothing: what it alone would decide is not known."""
+    if reason.word != "broken" or not reason.facts or reason.facts[0].confidence not in WEAK:
+        return reason
+    return replace(reason, word="unknown", outcome="unknown", error="")
+
+
+def _of_code(
+    subject: Subject, release: MajorMinor, host: Host, of_driver: Sequence[Reason], facts: Facts
+) -> list[Reason]:
+    """Whether there is code for the GPU, be it PTX that only forward compatibility compiles."""
+    native = _native(release, host, of_driver)
+    found = [*coverage.rules(subject, host.cc, native, facts)]
+    if any(reason.rule == "ptx" and reason.word == "broken" for reason in found):
+        instead = drivers.forward_for_ptx(release, host.gpu, host.branch, facts)
+        if instead is not None:
+            return [*coverage.rules(subject, host.cc, release, facts), instead]
+    return found
 
 
 def _native(release: MajorMinor, host: Host, of_driver: Sequence[Reason]) -> MajorMinor | None:
@@ -150,8 +177,8 @@ def required(subject: Subject, facts: Facts) -> RequiredDriver:
     release = subject.release
     if release is None:
         return NO_DRIVER
-    floor = drivers.floor_of(facts, release)
     wanted = subject.build.toolkit
+    floor = drivers.floor_of(facts, release, wanted)
     natives = [
         each.native_driver
         for each in find.toolkits_of(facts, release)

@@ -22,6 +22,8 @@ Run = tuple[ComputeCapability, Answers]
 NO_HOST = "gpu-driver-branch"
 # Forward compatibility is libraries in the image, and ours have none.
 AS_IT_IS = "forward-compat"
+# For what runs nowhere: no GPU is so old.
+NEVER = "arch<1.0"
 
 
 def of(query: Query, facts: Facts) -> str:
@@ -35,12 +37,31 @@ def of(query: Query, facts: Facts) -> str:
     if isinstance(subject, Reason) or subject.release is None:
         return ""
     points = _points(subject, facts)
-    capabilities = sorted({gpu.cc for gpu in facts.gpus if gpu.stack == "driver"})
-    answers = [
-        (cc, tuple(_runs(query, subject, cc, driver, facts) for driver in points))
+    capabilities = {gpu.cc for gpu in facts.gpus if gpu.stack == "driver"}
+    answers = {
+        cc: tuple(_runs(query, subject, cc, driver, facts) for driver in points)
         for cc in capabilities
-    ]
-    return " ".join(_terms(_together(answers), points))
+    }
+    if query.platform.machine == "aarch64":
+        for cc in _no_jetson(query, subject, facts) - capabilities:
+            answers[cc] = (False,) * len(points)
+    runs = _together(sorted(answers.items(), key=lambda pair: pair[0]))
+    return " ".join(_terms(runs, points)) or NEVER
+
+
+def _no_jetson(query: Query, subject: Subject, facts: Facts) -> set[ComputeCapability]:
+    """Those of Jetson boards that no JetPack runs it on: there, only ``arch`` is looked at."""
+    boards = [gpu for gpu in facts.gpus if gpu.stack == "jetpack"]
+    may = {
+        gpu.cc
+        for gpu in boards
+        for jetpack in facts.jetpacks
+        if not any(
+            reason.word in {"broken", "needs-forward-compat"}
+            for reason in judge.rules(query, subject, judge.host_of(facts, gpu, jetpack), facts)
+        )
+    }
+    return {gpu.cc for gpu in boards} - may
 
 
 def _points(subject: Subject, facts: Facts) -> list[Dotted]:

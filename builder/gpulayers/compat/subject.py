@@ -1,5 +1,6 @@
 """What is judged: the build that a query means, and the CUDA release that runs with it."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,8 @@ from gpulayers.facts.model import DISTRIBUTION_INDEX, Build, Facts, Toolkit
 from gpulayers.versions import MajorMinor
 
 PLAIN = ("", "pypi")
+# NVIDIA's package of the CUDA runtime has the release in front of its version.
+PINNED = re.compile(r"==(\d+\.\d+)\.", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,15 +151,23 @@ def _release(query: Query, build: Build, facts: Facts) -> MajorMinor | None:
         return query.cuda
     if build.toolkit is not None:
         return build.toolkit.release
-    if build.cuda is not None:
+    asks = f"nvidia-cuda-runtime-cu{build.cuda_major}" in build.pins
+    if build.cuda is not None and not (_is_of_major(build) and asks):
         return build.cuda
-    return newest_of(facts, build.cuda_major)
+    return _pinned(build) or newest_of(facts, build.cuda_major)
 
 
 def _libraries(query: Query, build: Build, facts: Facts) -> MajorMinor | None:
     if query.cuda is None and build.toolkit is None and build.cuda_major and _is_of_major(build):
-        return newest_of(facts, build.cuda_major)
+        return _pinned(build) or newest_of(facts, build.cuda_major)
     return _release(query, build, facts)
+
+
+def _pinned(build: Build) -> MajorMinor | None:
+    """The release of the CUDA runtime that a build asks for exactly; None for a range."""
+    wanted = build.pins.get(f"nvidia-cuda-runtime-cu{build.cuda_major}", "")
+    match = PINNED.match(wanted)
+    return MajorMinor.parse(match[1]) if match is not None else None
 
 
 def newest_of(facts: Facts, major: int) -> MajorMinor:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from gpulayers.errors import ProjectError
+from gpulayers.errors import OptionError
 from gpulayers.matrix.model import AXES, Axes, Cell, Exclude, Matrix
 from gpulayers.matrix.shape import nearest
 from gpulayers.versions import MajorMinor, Pin
@@ -83,7 +83,7 @@ def choose(matrix: Matrix, only: Sequence[str] = ()) -> Selection:
     Shape: ``only`` are ``AXIS=GLOB``; entries for one axis are alternatives, different axes have
     to match together. A cell that ``only`` does not name is in neither list. An include is
     always kept, also where the axes give it and an exclude matches it.
-    Raises: ProjectError: an ``only`` is not ``AXIS=GLOB``, or names no axis.
+    Raises: OptionError: an ``only`` is not ``AXIS=GLOB``, or names no axis.
     """
     wanted = _wanted(known_values(matrix), parse_only(only))
     hits = _hits(matrix)
@@ -129,17 +129,17 @@ def _hits(matrix: Matrix) -> list[dict[str, int]]:
 def parse_only(only: Sequence[str]) -> tuple[Only, ...]:
     """Read what ``--only`` was given.
 
-    Raises: ProjectError: an entry is not ``AXIS=GLOB``, or names no axis.
+    Raises: OptionError: an entry is not ``AXIS=GLOB``, or names no axis.
     """
     found: list[Only] = []
     for text in only:
         axis, equals, glob = text.partition("=")
         if not equals or not glob.strip():
             msg = f"--only {text}: wanted AXIS=GLOB, as cuda=12.8 or framework=torch==*"
-            raise ProjectError(msg, hint=f"the axes are {', '.join(AXES)}")
+            raise OptionError(msg, hint=f"the axes are {', '.join(AXES)}")
         if axis.strip() not in AXES:
             msg = f"--only {text}: {axis.strip()!r} is no axis; the axes are {', '.join(AXES)}"
-            raise ProjectError(msg, hint=nearest(axis.strip(), AXES))
+            raise OptionError(msg, hint=nearest(axis.strip(), AXES))
         found.append(Only(axis=axis.strip(), glob=glob.strip()))
     return tuple(found)
 
