@@ -46,7 +46,9 @@ def test_every_child_of_the_root_has_an_exit_code_of_its_own() -> None:
 
 def test_no_error_has_a_code_that_means_something_else() -> None:
     verdicts = (10, 11, 12)  # the answers of `gpulayers why`, which are no errors
-    assert [cls for cls in below(GpulayersError) if cls.exit_code in (*OURS, *verdicts)] == []
+    usage = [errors.OptionError]  # click's own code for what is wrong with an option
+    found = [cls for cls in below(GpulayersError) if cls.exit_code in (*OURS, *verdicts)]
+    assert found == usage
     assert min(cls.exit_code for cls in direct()) == 2
 
 
@@ -57,6 +59,7 @@ def test_children_share_the_code_of_their_parent() -> None:
 
 def test_the_codes_are_those_of_the_command_lines_contract() -> None:
     assert {cls.__name__: cls.exit_code for cls in direct()} == {
+        "OptionError": 2,
         "ProjectError": 3,
         "NothingSelectedError": 4,
         "ToolError": 5,

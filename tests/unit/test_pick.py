@@ -164,9 +164,9 @@ def test_one_that_runs_too_is_told_what_it_is_behind_in(project: Path) -> None:
 
 
 def test_nothing_that_runs_ends_with_4_and_the_reasons(project: Path) -> None:
-    done = run(project, "--driver", "470.256.02", "--gpu", "T4")
+    done = run(project, "--driver", "470.256.02", "--gpu", "RTX 2080 Ti")
     assert done.exit_code == 4
-    assert done.stderr == "nothing runs on T4 with driver 470.256.02\n"
+    assert done.stderr == "nothing runs on RTX 2080 Ti with driver 470.256.02\n"
     assert done.stdout.count("broken: ") == 3
 
 

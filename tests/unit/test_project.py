@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gpulayers.errors import ProjectError
+from gpulayers.errors import OptionError, ProjectError
 from gpulayers.project import Project, find, layer_folders, packaged_data, scan_file
 
 
@@ -81,7 +81,7 @@ def test_a_named_place_that_is_not_there_is_refused_with_what_to_do(
 ) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file.toml").write_text("")
-    with pytest.raises(ProjectError, match=message) as caught:
+    with pytest.raises(OptionError, match=message) as caught:
         find(
             tmp_path,
             project=None if project is None else Path(project),

@@ -193,15 +193,15 @@ def test_nothing_but_impossible_cells_is_told_with_the_fact(tmp_path: Path) -> N
 
 
 def test_a_cell_that_runs_on_no_host_is_an_error_with_what_would(tmp_path: Path) -> None:
-    done = run(small(tmp_path, fleet=host("old", "470.256.02", "T4")), "check")
+    done = run(small(tmp_path, fleet=host("old", "470.256.02", "RTX 2080 Ti")), "check")
     assert done.exit_code == 3
     assert "matrix.toml:14" in done.stderr
     assert "framework=torch==2.8.0 cuda=12.8 (1 cell), which runs on none" in done.stderr
     assert "old: broken: CUDA 12 runs from driver 525.60.13 on" in done.stderr
-    assert "on old (T4), driver 570.124.06 would be ok" in done.stderr
+    assert "on old (RTX 2080 Ti), driver 570.124.06 would be ok" in done.stderr
     listed = run(tmp_path, "list", "--why")
     assert listed.exit_code == 0
-    assert "old: T4: broken" in listed.stdout
+    assert "old: RTX 2080 Ti: broken" in listed.stdout
 
 
 def test_forward_compatibility_is_not_in_our_images_so_it_runs_nowhere(tmp_path: Path) -> None:
