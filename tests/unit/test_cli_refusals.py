@@ -1,6 +1,9 @@
 """What is wrong in a project is refused before anything starts: whole, and nothing is written."""
 
+import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -309,3 +312,39 @@ def test_a_file_that_cannot_be_read_is_told_and_is_no_bug(
 def test_only_that_hits_no_cell_is_told_by_list_too(project: Path) -> None:
     result = refused(project, "--only", "os=zz", command="list")
     assert result.exit_code == 4
+
+
+@pytest.mark.parametrize("kind", ["folder", "dangling link"])
+def test_a_policy_that_is_no_file_is_refused_and_never_passed_over(
+    project: Path, kind: str
+) -> None:
+    place = project / "scans" / "policy.toml"
+    place.parent.mkdir()
+    if kind == "folder":
+        place.mkdir()
+    else:
+        place.symlink_to("gone.toml")
+    result = CliRunner().invoke(main, ["check", "--project", str(project)])
+    assert result.exit_code == 3
+    assert "policy.toml" in result.stderr
+
+
+SHELL = {
+    "a reader that has seen enough": ("{run} | head -1", 141),
+    "a full disk": ("{run} > /dev/full", 5),
+    "no output at all": ("{run} >&-", 0),
+}
+
+
+@pytest.mark.usefixtures("own_processes")
+@pytest.mark.parametrize("case", SHELL)
+def test_output_that_cannot_be_written_is_no_bug(tmp_path: Path, case: str) -> None:
+    text, code = SHELL[case]
+    root = Path(__file__).parents[2]
+    run = f"{shlex.quote(sys.executable)} -m gpulayers list --project {shlex.quote(str(root))}"
+    script = f"set -o pipefail; {text.format(run=run)}"
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stderr
+    assert "bug" not in done.stderr

@@ -28,6 +28,7 @@ def rules(query: Query, build: Build, facts: Facts) -> Iterator[Reason]:
     yield from _parts_of_cuda(query, build)
     for package in query.packages:
         yield _pair(package, build, facts)
+        yield from _python_of(package, query.python, build, facts)
 
 
 def machine(query: Query, gpu: object) -> Iterator[Reason]:
@@ -96,6 +97,16 @@ def _pair(package: Pin, build: Build, facts: Facts) -> Reason:
         text = f"which {package.name} {title} is built for was not written down"
         return unknown("pairs", text, build.origin)
     return _of_other(package, build, facts)
+
+
+def _python_of(package: Pin, python: str, build: Build, facts: Facts) -> Iterator[Reason]:
+    """Whether a package beside it has a wheel for that Python; says nothing where it has one."""
+    for pairing in find.pairings_of(facts, package.name, build.package):
+        known = pairing.version == package.version and bool(python and pairing.pythons)
+        if known and python not in pairing.pythons:
+            has = ", ".join(sorted(pairing.pythons, key=lambda p: (Version(p.rstrip("t")), p)))
+            text = f"{package.format()} has no wheel for Python {python}, only for {has}"
+            yield failed("python", text, pairing.origin)
 
 
 def _asked_for(package: Pin, wanted: str, build: Build) -> Reason:

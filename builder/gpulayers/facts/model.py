@@ -250,7 +250,8 @@ class Pairing:
     """A package that belongs to certain releases of another: torchvision 0.23.0 to torch 2.8.0.
 
     Shape: ``wants`` is a PEP 440 specifier over ``of``'s versions, "" where the package's metadata
-    says nothing: then any installs, and whether it works is not known.
+    says nothing: then any installs, and whether it works is not known; ``pythons`` are those that
+    it has wheels for (``3.12``, ``3.14t``), empty where not known, or where one wheel is for many.
     """
 
     origin: Origin
@@ -258,6 +259,7 @@ class Pairing:
     version: str
     of: str
     wants: str
+    pythons: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
