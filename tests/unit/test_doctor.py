@@ -21,11 +21,31 @@ INFO: dict[str, object] = {
     "DriverStatus": [["driver-type", "io.containerd.snapshotter.v1"]],
     "DiscoveredDevices": [{"Source": "cdi", "ID": "nvidia.com/gpu=all"}],
     "Runtimes": {"runc": {}},
+    "CgroupDriver": "systemd",
+    "SystemTime": "2026-12-05T00:00:07.123456789+00:00",
 }
+SPEC = """\
+cdiVersion: 0.6.0
+kind: nvidia.com/gpu
+devices:
+- name: all
+  containerEdits:
+    deviceNodes:
+    - path: /dev/nvidia0
+containerEdits:
+  hooks:
+  - args: [nvidia-cdi-hook, create-symlinks]
+    hookName: createContainer
+    path: /usr/bin/nvidia-cdi-hook
+  mounts:
+  - containerPath: /usr/lib/libcuda.so.535.183.01
+    hostPath: /usr/lib/libcuda.so.535.183.01
+"""
 CARD = "NVIDIA L4, 535.183.01, 8.9\n"
 NAMES = (
     *("engine", "image-store", "buildx", "network", "disk", "registry"),
     *("trivy", "trivy-database", "gpu", "gpu-in-containers"),
+    *("container-toolkit", "cdi-spec", "cgroup-driver", "clock"),
 )
 
 
@@ -42,6 +62,7 @@ class FakeRun:
             "docker buildx": finished("github.com/docker/buildx v0.29.1 abc\n"),
             "docker network": finished("bridge\n"),
             "nvidia-smi": finished(CARD),
+            "nvidia-ctk": finished("NVIDIA Container Toolkit CLI version 1.18.0\ncommit: abc\n"),
             "trivy": finished('{"Version": "0.76.0"}'),
         }
         self.answers |= {name.replace("_", " "): answer for name, answer in answers.items()}
@@ -95,6 +116,9 @@ def machine(tmp_path: Path) -> Machine:
     program = tmp_path / "trivy"
     program.touch(mode=0o755)
     put(tmp_path / "state" / "db")
+    for name in ("etc/cdi/nvidia.yaml", "usr/bin/nvidia-cdi-hook", "usr/lib/libcuda.so.535.183.01"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(SPEC if name.endswith("yaml") else "")
     return Machine(
         registry=FakeRegistry(),
         root="127.0.0.1:5000/acme",
@@ -104,6 +128,7 @@ def machine(tmp_path: Path) -> Machine:
         run=FakeRun(),
         trivy=str(program),
         devices=tmp_path / "dev",
+        host=tmp_path,
         environ={},
         free_bytes=lambda _: 50 * 10**9,
         now=datetime(2026, 12, 5, tzinfo=UTC),
@@ -128,7 +153,7 @@ def test_a_machine_that_has_everything_passes_in_all(machine: Machine) -> None:
 
 def test_a_machine_that_has_nothing_is_told_all_of_it(machine: Machine, tmp_path: Path) -> None:
     nothing = FakeRun(docker_info=None, docker_buildx=None, docker_network=None, trivy=None)
-    nothing.answers["nvidia-smi"] = None
+    nothing.answers |= {"nvidia-smi": None, "nvidia-ctk": None}
     bare = replace(
         machine,
         run=nothing,
@@ -314,3 +339,80 @@ def test_the_document_has_every_part(machine: Machine) -> None:
         "wanted": "a Docker engine 25.0 or newer",
         "fix": "",
     }
+
+
+def test_a_spec_that_names_files_of_another_driver_is_stale(
+    machine: Machine, tmp_path: Path
+) -> None:
+    (tmp_path / "usr/lib/libcuda.so.535.183.01").unlink()
+    found = part(machine, "cdi-spec")
+    assert found.status == "failed"
+    assert found.found == (
+        "/etc/cdi/nvidia.yaml is stale: /usr/lib/libcuda.so.535.183.01 is not there"
+    )
+    assert "nvidia-ctk cdi generate" in found.fix
+
+
+def test_a_spec_whose_hook_is_gone_is_broken(machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "usr/bin/nvidia-cdi-hook").unlink()
+    found = part(machine, "cdi-spec")
+    assert found.status == "failed"
+    assert found.found == (
+        "/etc/cdi/nvidia.yaml is broken: its hook /usr/bin/nvidia-cdi-hook is not there"
+    )
+
+
+def test_a_spec_in_json_is_read_as_well_and_those_of_others_are_not(
+    machine: Machine, tmp_path: Path
+) -> None:
+    (tmp_path / "etc/cdi/nvidia.yaml").unlink()
+    (tmp_path / "etc/cdi/other.json").write_text('{"kind": "acme.com/net", "path": "/gone"}')
+    assert part(machine, "cdi-spec").status == "not-run"
+    spec = {
+        "kind": "nvidia.com/gpu",
+        "containerEdits": {
+            "mounts": [{"hostPath": "/usr/lib/gone.so", "containerPath": "/x"}],
+            "hooks": [{"hookName": "createContainer", "path": "/opt/hook", "args": ["hook"]}],
+        },
+    }
+    (tmp_path / "etc/cdi/nvidia.json").write_text(json.dumps(spec, indent=1))
+    found = part(machine, "cdi-spec").found
+    assert "is broken: its hook /opt/hook is not there" in found
+    assert "is stale: /usr/lib/gone.so is not there" in found
+
+
+def test_specs_are_looked_for_where_the_engine_does(machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "srv").mkdir()
+    (tmp_path / "srv" / "own.yaml").write_text(SPEC)
+    own = with_info(machine, CDISpecDirs=["/srv"])
+    assert part(own, "cdi-spec").found == "/srv/own.yaml"
+
+
+def test_with_systemd_and_the_hook_a_reload_takes_the_gpu(machine: Machine) -> None:
+    hook = with_info(machine, Runtimes={"nvidia": {}}, DiscoveredDevices=[])
+    found = part(hook, "cgroup-driver")
+    assert (found.status, found.found) == ("failed", "systemd")
+    by_cgroupfs = {"CgroupDriver": "cgroupfs", "Runtimes": {"nvidia": {}}, "DiscoveredDevices": []}
+    assert part(with_info(machine, **by_cgroupfs), "cgroup-driver").status == "passed"
+
+
+@pytest.mark.parametrize(
+    ("time", "status", "found"),
+    [
+        ("2026-12-05T00:00:59Z", "passed", "59 s apart"),
+        ("2026-12-04T23:58:00.5+00:00", "failed", "120 s apart"),
+        ("2026-12-05T02:00:00+02:00", "passed", "0 s apart"),
+        ("", "not-run", "the engine does not say its time"),
+    ],
+)
+def test_the_engines_clock_is_compared(
+    machine: Machine, time: str, status: str, found: str
+) -> None:
+    each = part(with_info(machine, SystemTime=time), "clock")
+    assert (each.status, each.found) == (status, found)
+
+
+def test_a_gpu_without_the_toolkit_is_told(machine: Machine) -> None:
+    bare = FakeRun()
+    bare.answers["nvidia-ctk"] = None
+    assert part(replace(machine, run=bare), "container-toolkit").status == "failed"

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from packaging.version import Version
@@ -24,13 +25,17 @@ _NUMBER = re.compile(r"\d+(\.\d+)+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """The parts of ``docker info`` that matter here."""
+    """The parts of ``docker info`` that matter here; ``asked`` is when it was asked."""
 
     version: str
     driver: str
     data: str
     cdi: tuple[str, ...]
     runtimes: frozenset[str]
+    spec_dirs: tuple[str, ...]
+    cgroups: str
+    time: str
+    asked: datetime
 
 
 def ask_engine(machine: Machine) -> tuple[Engine | None, str]:
@@ -44,13 +49,14 @@ def ask_engine(machine: Machine) -> tuple[Engine | None, str]:
     if not table.get("ServerVersion"):
         errors = table.get("ServerErrors")
         return None, str(errors[0]) if isinstance(errors, list) and errors else said
-    return _parse(table), ""
+    return _parse(table, machine.now or datetime.now(UTC)), ""
 
 
-def _parse(info: Mapping[str, object]) -> Engine:
+def _parse(info: Mapping[str, object], asked: datetime) -> Engine:
     pairs = info.get("DriverStatus")
     status = {str(p[0]): str(p[-1]) for p in (pairs if isinstance(pairs, list) else ()) if p}
     devices, runtimes = info.get("DiscoveredDevices"), info.get("Runtimes")
+    folders = info.get("CDISpecDirs")
     found = [each for each in (devices if isinstance(devices, list) else ()) if each]
     return Engine(
         version=str(info.get("ServerVersion")),
@@ -58,6 +64,10 @@ def _parse(info: Mapping[str, object]) -> Engine:
         data=str(info.get("DockerRootDir", "")),
         cdi=tuple(str(each.get("ID")) for each in found if isinstance(each, dict)),
         runtimes=frozenset(str(name) for name in runtimes) if isinstance(runtimes, dict) else NONE,
+        spec_dirs=tuple(str(each) for each in (folders if isinstance(folders, list) else ())),
+        cgroups=str(info.get("CgroupDriver") or ""),
+        time=str(info.get("SystemTime") or ""),
+        asked=asked,
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpulayers.doctor import docker, gpu, remote
+from gpulayers.doctor import docker, gpu, remote, toolkit
 from gpulayers.doctor.model import Machine, Part
 
 SCHEMA = 1
@@ -13,7 +13,7 @@ def examine(machine: Machine) -> tuple[Part, ...]:
     """Look at everything, in the order in which a build needs it; nothing is changed.
 
     Shape: engine, image-store, buildx, network, disk, registry, trivy, trivy-database, gpu,
-    gpu-in-containers: always all of them.
+    gpu-in-containers, container-toolkit, cdi-spec, cgroup-driver, clock: always all of them.
     """
     engine, said = docker.ask_engine(machine)
     card = gpu.gpu_part(machine)
@@ -27,6 +27,10 @@ def examine(machine: Machine) -> tuple[Part, ...]:
         *remote.trivy_parts(machine),
         card,
         gpu.container_part(machine, engine, card),
+        toolkit.toolkit_part(machine, card),
+        toolkit.spec_part(machine, engine),
+        toolkit.cgroup_part(engine),
+        toolkit.clock_part(engine),
     )
 
 

@@ -47,7 +47,8 @@ class Machine:
 
     Shape: ``root`` is registry and path (``127.0.0.1:5000/acme``) and ``name`` the repository below
     it, both "" where there is no project; ``trivy_state`` is the folder with our own database;
-    ``disk`` is measured where the engine's data is not on this machine's disk.
+    ``disk`` is measured where the engine's data is not on this machine's disk; ``host`` is what
+    paths in specs are below.
     """
 
     registry: Registry
@@ -59,6 +60,7 @@ class Machine:
     run: Run = process.run
     trivy: str | None = None
     devices: Path = Path("/dev")
+    host: Path = Path("/")
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     free_bytes: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free
     now: datetime | None = None
