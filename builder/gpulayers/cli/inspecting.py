@@ -52,7 +52,7 @@ def inspect_command(
     place = where(project, matrix, (), registry)
     wanted = platform or f"linux/{ARCHITECTURES.get(machine.machine(), 'amd64')}"
     cap = 0 if quick else None if deep else CAP_BYTES
-    with Registry() as client, _opened(image, place, client, wanted) as (named, subject):
+    with Registry() as client, opened(image, place, client, wanted) as (named, subject):
         talk = console(quiet=as_json)
         found = inspection.examine(
             subject,
@@ -70,9 +70,13 @@ def inspect_command(
 
 
 @contextmanager
-def _opened(
+def opened(
     text: str, place: Where, client: Registry, platform: str
 ) -> Iterator[tuple[Named, Subject]]:
+    """An image by its name or a cell: of its registry, else the engine's own copy.
+
+    Raises: RemoteError: neither has it.
+    """
     engine = DockerEngine()
     named = image_of(text, place, client, engine)
     local = text if named.local else ""

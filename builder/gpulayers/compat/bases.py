@@ -90,6 +90,39 @@ def rules(
         yield from _libraries(image, gpu, branch, facts)
 
 
+def of_image(
+    query: Query,
+    gpu: Gpu | ComputeCapability,
+    driver: Dotted | JetPack,
+    branch: Branch | None,
+    facts: Facts,
+) -> Iterator[Reason]:
+    """What an image that was looked at asks of a host itself, and what it brings."""
+    rule, brands = facts.rules["require"].origin, facts.rules["require-brands"].origin
+    hosts = _hosts(gpu, driver, branch) if isinstance(driver, Dotted) and branch else ()
+    for name, asked in query.requirements if hosts else ():
+        answers = {satisfies(asked, host) for host in hosts}
+        first = asked.split()[0]
+        if answers == {True}:
+            yield passed("container-requirement", f"{name} asks for {first}…: it is", rule)
+        elif query.toolkit_mode in {"cdi", "jit-cdi"}:
+            text = f"{name} asks for {first}…; {query.toolkit_mode} does not look at it"
+            yield passed("container-requirement", text, rule)
+        elif answers == {False} and query.toolkit_mode == "legacy":
+            text = f"{name} asks for {first}…: the container does not start"
+            error = f"{REFUSED}: {first}"
+            yield failed("container-requirement", text, rule, brands, error=error)
+        else:
+            text = f"{name} asks for {first}…: refused in legacy mode, or by the brand of the GPU"
+            yield warned("container-requirement", text, rule, brands)
+    for folder in query.compat:
+        hook = facts.rules["compat-hook"].origin
+        text = f"{folder} brings libraries of forward compatibility"
+        if isinstance(gpu, Gpu) and gpu.forward_compat is False:
+            text = f"{text}, which {gpu.name} cannot use: a toolkit that takes them fails with 804"
+        yield warned("compat-libraries", text, hook)
+
+
 def about(base: str, facts: Facts) -> Iterator[Reason]:
     """Warnings about the image itself, whatever the host: its tags moved, ended, or nobody knows.
 

@@ -138,6 +138,7 @@ def rules(query: Query, subject: Subject, host: Host, facts: Facts) -> Sequence[
         reasons += _of_code(subject, subject.release, host, of_driver, facts)
         reasons += of_driver
         reasons += floors.rules(query, subject, host.cc, facts)
+    reasons += bases.of_image(query, host.gpu, host.driver, host.branch, facts)
     if query.base:
         reasons += bases.rules(query, host.gpu, host.driver, host.branch, facts)
     return [_no_surer_than_its_fact(reason) for reason in reasons]

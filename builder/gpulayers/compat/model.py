@@ -44,6 +44,8 @@ class Query:
     a bare branch or ``jetpackN``; ``python`` may be ``3.14t``; ``os``, ``python`` and ``base`` are
     "" where not said, ``toolkit_mode`` None. ``sms`` and ``ptx`` are for a plain CUDA program only.
     ``indexes`` are names of the indexes that wheels may come from, None for any that is known.
+    ``requirements`` are an image's own ``NVIDIA_REQUIRE_*`` by name, ``compat`` its folders of
+    forward-compatibility libraries.
     """
 
     framework: Pin
@@ -60,6 +62,8 @@ class Query:
     sms: frozenset[ComputeCapability] = frozenset()
     ptx: frozenset[ComputeCapability] = frozenset()
     indexes: tuple[str, ...] | None = None
+    requirements: tuple[tuple[str, str], ...] = ()
+    compat: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
