@@ -1,6 +1,7 @@
 """Our own NVIDIA_REQUIRE_CUDA says of every host what the judge says of it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -120,3 +121,25 @@ def test_no_build_asks_for_a_newer_driver_than_its_cuda_does() -> None:
             floor = FACTS.minor_floors.get(build.cuda_major or 0)
             if build.floor is not None and floor is not None:
                 assert build.floor <= floor.driver, build.origin.id
+
+
+def test_for_arm64_it_leaves_out_the_jetson_boards_that_no_jetpack_runs_it_on() -> None:
+    said = requirement.of(query("torch==2.11.0", "13.0", ARM64), FACTS)
+    terms = [term for term in said.split() if satisfies(term, {"driver": "999", "arch": "8.7"})]
+    assert terms == [], said
+    assert satisfies(said, {"driver": "580.95.05", "arch": "9.0"})
+    assert satisfies(said, {"driver": "580.95.05", "arch": "8.0"})
+
+
+def test_what_runs_nowhere_asks_for_what_no_host_has() -> None:
+    nowhere = replace(
+        FACTS,
+        builds={
+            "torch": tuple(
+                replace(build, sms=frozenset(), ptx=frozenset()) for build in FACTS.builds["torch"]
+            )
+        },
+    )
+    said = requirement.of(query("torch==2.8.0", "12.8"), nowhere)
+    assert said == requirement.NEVER
+    assert not any(satisfies(said, {"arch": gpu.cc.format()}) for gpu in FACTS.gpus)
