@@ -1,4 +1,4 @@
-"""What ``make test`` runs: linters, then unit, wheel and engine tests, then one line of sums.
+"""What ``make test`` runs: linters, unit tests, sweeps, wheel and engine tests; then their sums.
 
 Run it through ``python3 tools/devenv run -- .venv/bin/python tools/run_tests.py [PART ...]``: the
 engine tests need that environment, and fail where it is missing.
@@ -28,7 +28,8 @@ LINTERS: tuple[tuple[str, ...], ...] = (
 )
 # The engine builds and scans on all cores by itself, so its tests run one after the other.
 SUITES: dict[str, tuple[str, ...]] = {
-    "unit": ("tests/unit", "-n", "auto"),
+    "unit": ("tests/unit", "-n", "auto", "-m", "not sweep"),
+    "sweep": ("tests/unit", "-n", "auto", "-m", "sweep"),
     "wheel": ("tests/wheel",),
     "engine": ("tests/engine", "--engine", "--timeout", "1500", "-m", "not slow"),
 }

@@ -16,6 +16,7 @@ from pathlib import Path
 import fleet
 import pytest
 from fleet import Built, Project
+from missing import missing
 from tiny import Maker, tiny_base, tiny_project
 
 from gpulayers.engine import process
@@ -39,14 +40,14 @@ class Engine:
 
 
 @contextlib.contextmanager
-def small_engine(size: str) -> Iterator[Engine]:
+def small_engine(size: str, config: pytest.Config) -> Iterator[Engine]:
     """An engine whose data lie in memory, no more than ``size`` of them."""
     if not fleet.has_private_engine():
-        pytest.skip("a second engine is started beside a private one only")
+        missing(config, "a second engine is started beside a private one only")
     folder = Path(tempfile.mkdtemp(prefix="gl-", dir="/run"))
     data = Path(tempfile.mkdtemp(prefix="gl-data-"))
     host = f"unix://{folder}/docker.sock"
-    config = {
+    settings = {
         "data-root": str(data),
         "exec-root": str(folder / "exec"),
         "pidfile": str(folder / "pid"),
@@ -57,10 +58,10 @@ def small_engine(size: str) -> Iterator[Engine]:
         "features": {"containerd-snapshotter": True},
         "insecure-registries": ["127.0.0.0/8"],
     }
-    (folder / "daemon.json").write_text(json.dumps(config), encoding="utf-8")
+    (folder / "daemon.json").write_text(json.dumps(settings), encoding="utf-8")
     mounted = process.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(data)])
     if not mounted.ok:
-        pytest.skip("this machine mounts no tmpfs")
+        missing(config, "this machine mounts no tmpfs")
     argv = [str(fleet.ROOT / ".engine/bin/dockerd"), "--config-file", str(folder / "daemon.json")]
     env = {name: value for name, value in os.environ.items() if name != "DOCKER_HOST"}
     with (folder / "log").open("wb") as log:
@@ -105,10 +106,10 @@ def failure_class(build: Built) -> str:
     "megabytes", [170, 3000], ids=["when-layers-are-written", "while-a-step-runs"]
 )
 def test_a_disk_that_is_full_in_the_middle_has_its_class(
-    megabytes: int, tiny_project: Maker
+    megabytes: int, tiny_project: Maker, request: pytest.FixtureRequest
 ) -> None:
     step = f"dd if=/dev/urandom of=/out/opt/models/weights bs=1M count={megabytes}\n"
-    with small_engine("560m") as engine:
+    with small_engine("560m", request.config) as engine:
         build = engine.project(tiny_project(big=step)).build()
         assert failure_class(build) == "disk-full", build.said
 
@@ -120,9 +121,11 @@ def when(is_so: Callable[[], bool], do: Callable[[], object]) -> None:
     do()
 
 
-def test_an_engine_that_dies_in_the_middle_has_its_class(tiny_project: Maker) -> None:
+def test_an_engine_that_dies_in_the_middle_has_its_class(
+    tiny_project: Maker, request: pytest.FixtureRequest
+) -> None:
     word = f"sleep 200.{time.time_ns()}"
-    with small_engine("2g") as engine:
+    with small_engine("2g", request.config) as engine:
         project = engine.project(tiny_project(slow=f"{word}\n"))
         killer = threading.Thread(target=when, args=(lambda: runs(word), engine.program.kill))
         killer.start()

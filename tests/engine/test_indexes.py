@@ -7,6 +7,7 @@ import fleet
 import pytest
 import wheel_index
 from fleet import Built, Project
+from missing import missing
 
 from gpulayers.engine import buildx
 from gpulayers.inputs import read_pip_settings
@@ -70,6 +71,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def project(
+    request: pytest.FixtureRequest,
     engine_env: dict[str, str],
     registry: str,
     base_tables: str,
@@ -77,7 +79,7 @@ def project(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Project:
     if buildx.find("").network != "host":
-        pytest.skip("steps of this builder do not reach a server of this process")
+        missing(request.config, "steps of this builder do not reach a server of this process")
     folder = tmp_path_factory.mktemp("named") / "project"
     settings = tmp_path_factory.mktemp("uv") / "uv.toml"
     root = Path("/")

@@ -12,6 +12,7 @@ from pathlib import Path
 import fleet
 import pytest
 from fleet import Built, Project
+from missing import missing
 
 from gpulayers.engine import process
 
@@ -20,10 +21,10 @@ START_S = 60.0
 
 
 @pytest.fixture
-def empty_engine() -> Iterator[str]:
+def empty_engine(request: pytest.FixtureRequest) -> Iterator[str]:
     """The address of a Docker engine of its own, with no image and no network."""
     if not fleet.has_private_engine():
-        pytest.skip("a second engine is started beside a private one only")
+        missing(request.config, "a second engine is started beside a private one only")
     # Sockets need a short path.
     folder = Path(tempfile.mkdtemp(prefix="gl-", dir="/run"))
     data = Path(tempfile.mkdtemp(prefix="gl-data-"))

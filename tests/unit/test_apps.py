@@ -296,3 +296,24 @@ def test_all_images_of_an_app_share_its_source(matrix: Matrix, library: Library)
     everywhere = changed(replace(matrix, apps={"web": matrix.apps["web"]}), "web", match={})
     web, other = images(everywhere, library)
     assert web.steps[-1] == other.steps[-1]
+
+
+def test_what_an_extension_is_built_with_is_asked_of_the_index_that_has_it(
+    matrix: Matrix, library: Library
+) -> None:
+    cells = cells_of(matrix)
+    lock = lock_for(wanted.gather(matrix, library, cells), matrix)
+    wheels = {
+        file: replace(wheel, index="own/cu126") if wheel.name.startswith("setuptools") else wheel
+        for file, wheel in lock.wheels.items()
+    }
+    elsewhere = replace(lock, wheels=wheels)
+    web = make(Ground(matrix=matrix, library=library, lock=elsewhere, root=ROOT), cells).images[0]
+    text = text_of(web, library)
+    part = text[text.index("id=uv-config-own-cu126,") :]
+    assert part.index("setuptools") < part.index("\nWHEELS\n")
+    plainly = text_of(images(matrix, library)[0], library)
+    assert "id=uv-config-own" not in plainly
+    assert plainly.count("uv pip install -q --no-cache") + 1 == text.count(
+        "uv pip install -q --no-cache"
+    )

@@ -41,11 +41,26 @@ containerEdits:
   - containerPath: /usr/lib/libcuda.so.535.183.01
     hostPath: /usr/lib/libcuda.so.535.183.01
 """
+BUILDER = """\
+Name:   default
+Driver: docker
+
+Nodes:
+Name:             default
+Endpoint:         default
+Status:           running
+BuildKit version: v0.25.2
+Platforms:        linux/amd64, linux/amd64/v2
+Labels:
+ org.mobyproject.buildkit.worker.executor:    containerd
+ org.mobyproject.buildkit.worker.network:     host
+ org.mobyproject.buildkit.worker.snapshotter: overlayfs
+"""
 CARD = "NVIDIA L4, 535.183.01, 8.9\n"
 NAMES = (
-    *("engine", "image-store", "buildx", "network", "disk", "registry"),
+    *("engine", "image-store", "buildx", "buildkit", "network", "disk", "registry"),
     *("trivy", "trivy-database", "gpu", "gpu-in-containers"),
-    *("container-toolkit", "cdi-spec", "cgroup-driver", "clock"),
+    *("container-toolkit", "cdi-spec", "cgroup-driver", "shared-memory", "clock"),
 )
 
 
@@ -59,7 +74,8 @@ class FakeRun:
     def __init__(self, **answers: Finished | None) -> None:
         self.answers: dict[str, Finished | None] = {
             "docker info": finished(json.dumps(INFO)),
-            "docker buildx": finished("github.com/docker/buildx v0.29.1 abc\n"),
+            "docker buildx version": finished("github.com/docker/buildx v0.29.1 abc\n"),
+            "docker buildx inspect": finished(BUILDER),
             "docker network": finished("bridge\n"),
             "nvidia-smi": finished(CARD),
             "nvidia-ctk": finished("NVIDIA Container Toolkit CLI version 1.18.0\ncommit: abc\n"),
@@ -128,6 +144,7 @@ def machine(tmp_path: Path) -> Machine:
         run=FakeRun(),
         trivy=str(program),
         devices=tmp_path / "dev",
+        total_bytes=lambda _: 64 * 10**9,
         host=tmp_path,
         environ={},
         free_bytes=lambda _: 50 * 10**9,
@@ -152,7 +169,7 @@ def test_a_machine_that_has_everything_passes_in_all(machine: Machine) -> None:
 
 
 def test_a_machine_that_has_nothing_is_told_all_of_it(machine: Machine, tmp_path: Path) -> None:
-    nothing = FakeRun(docker_info=None, docker_buildx=None, docker_network=None, trivy=None)
+    nothing = FakeRun(docker_info=None, docker_buildx_version=None, docker_network=None, trivy=None)
     nothing.answers |= {"nvidia-smi": None, "nvidia-ctk": None}
     bare = replace(
         machine,
@@ -220,7 +237,7 @@ def test_another_image_store_is_told_how_to_change(machine: Machine) -> None:
 def test_buildx_is_judged_by_its_version(
     machine: Machine, answer: str, status: str, found: str
 ) -> None:
-    told = part(replace(machine, run=FakeRun(docker_buildx=finished(answer))), "buildx")
+    told = part(replace(machine, run=FakeRun(docker_buildx_version=finished(answer))), "buildx")
     assert (told.status, told.found) == (status, found)
 
 
@@ -416,3 +433,73 @@ def test_a_gpu_without_the_toolkit_is_told(machine: Machine) -> None:
     bare = FakeRun()
     bare.answers["nvidia-ctk"] = None
     assert part(replace(machine, run=bare), "container-toolkit").status == "failed"
+
+
+def test_a_missing_toolkit_is_told_once(machine: Machine) -> None:
+    bare = FakeRun(docker_info=finished(json.dumps({**INFO, "DiscoveredDevices": []})))
+    bare.answers["nvidia-ctk"] = None
+    found = {p.name: p for p in doctor.examine(replace(machine, run=bare))}
+    assert [p.name for p in found.values() if p.status == "failed"] == ["container-toolkit"]
+    assert found["gpu-in-containers"].found == "neither: see container-toolkit"
+
+
+@pytest.mark.parametrize("text", ["kind: nvidia.com/gpu\n\t- x", "- nvidia.com/gpu"])
+def test_a_spec_that_is_none_is_broken(machine: Machine, tmp_path: Path, text: str) -> None:
+    (tmp_path / "etc/cdi/nvidia.yaml").write_text(text)
+    found = part(machine, "cdi-spec")
+    assert found.status == "failed"
+    assert found.found.startswith("/etc/cdi/nvidia.yaml is broken: ")
+
+
+def test_files_of_a_spec_are_those_of_its_devices_too_in_any_layout(
+    machine: Machine, tmp_path: Path
+) -> None:
+    spec = {
+        "kind": "nvidia.com/gpu",
+        "devices": [
+            {
+                "name": "0",
+                "containerEdits": {
+                    "deviceNodes": [{"path": "/dev/nvidia0", "hostPath": "/dev/nvidia9"}],
+                    # Far apart, and as one line.
+                    "hooks": [{"hookName": "x", "args": ["y" * 200], "path": "/opt/far"}],
+                },
+            }
+        ],
+    }
+    (tmp_path / "etc/cdi/nvidia.yaml").write_text(json.dumps(spec))
+    found = part(machine, "cdi-spec").found
+    assert "its hook /opt/far is not there" in found
+    assert "stale: /dev/nvidia9 is not there" in found
+
+
+@pytest.mark.parametrize(
+    ("version", "status", "found"),
+    [
+        ("v0.25.2", "passed", "0.25.2, snapshotter overlayfs, steps' network host"),
+        ("v0.10.6", "failed", "0.10.6, snapshotter overlayfs, steps' network host"),
+        (
+            "v0.0.0+unknown",
+            "passed",
+            "of a version that it does not say, snapshotter overlayfs, steps' network host",
+        ),
+    ],
+)
+def test_the_builder_must_know_what_we_ask_of_it(
+    machine: Machine, version: str, status: str, found: str
+) -> None:
+    said = finished(BUILDER.replace("v0.25.2", version))
+    each = part(replace(machine, run=FakeRun(docker_buildx_inspect=said)), "buildkit")
+    assert (each.status, each.found) == (status, found)
+
+
+def test_a_builder_that_does_not_answer_is_told(machine: Machine) -> None:
+    said = finished(code=1, stderr='ERROR: no builder "gone" found')
+    each = part(replace(machine, run=FakeRun(docker_buildx_inspect=said)), "buildkit")
+    assert (each.status, each.found) == ("failed", 'ERROR: no builder "gone" found')
+
+
+@pytest.mark.parametrize(("size", "status"), [(64 * 2**20, "failed"), (2 * 10**9, "passed")])
+def test_with_a_gpu_shared_memory_is_looked_at(machine: Machine, size: int, status: str) -> None:
+    small = replace(machine, total_bytes=lambda _: size)
+    assert part(small, "shared-memory").status == status

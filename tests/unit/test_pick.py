@@ -14,6 +14,7 @@ from lock_samples import REPOSITORY, packaged_library, read_matrix
 
 from gpulayers import catalog, pick
 from gpulayers.cli import main
+from gpulayers.compat import query
 from gpulayers.compat.judge import judge
 from gpulayers.engine.process import Finished
 from gpulayers.errors import ToolError
@@ -64,28 +65,65 @@ HOSTS = [
 
 
 @cache
-def planned() -> tuple[Judging, tuple[Candidate, ...]]:
+def whole() -> tuple[Judging, tuple[Candidate, ...]]:
+    """Every image of the reference fleet."""
     matrix = read_matrix(REPOSITORY / "matrix.toml")
     judging = Judging(matrix)
     found = sorting.sort(judging, packaged_library(), select.choose(matrix))
-    every = pick.planned(matrix, found)
-    # One OS and Python speaks for all: neither changes what runs on a host.
+    return judging, pick.planned(matrix, found)
+
+
+def planned() -> tuple[Judging, tuple[Candidate, ...]]:
+    """Those of one OS and Python; all of them take their time, and are tried elsewhere."""
+    judging, every = whole()
     return judging, tuple(
         c for c in every if c.cell.os == "debian12" and c.cell.python.format() == "3.12"
     )
 
 
+def asked(judging: Judging, image: Candidate, host: Host) -> dict[str, str | tuple[str, ...]]:
+    """What a person gives `why` about an image and a machine."""
+    cell = image.cell
+    known = judging.query(cell, image.platform)
+    return {
+        "framework": cell.framework.format(),
+        "cuda": cell.cuda.format(),
+        "gpu": host.gpus[0],
+        "driver": host.driver,
+        "python": cell.python.format(),
+        "os": cell.os,
+        "platform": image.platform.format(),
+        "with": tuple(pin.format() for pin in known.packages),
+        "base": known.base,
+        "variant": "",
+        "toolkit-mode": "",
+        "sm": (),
+        "ptx": (),
+    }
+
+
+@pytest.mark.parametrize("host", HOSTS, ids=lambda host: f"{host.gpus[0]} {host.driver}")
+def test_it_agrees_with_why(host: Host) -> None:
+    judging, candidates = planned()
+    agrees_with_why(judging, candidates, host)
+
+
+@pytest.mark.sweep
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: f"{host.gpus[0]} {host.driver}")
 def test_it_agrees_with_why_on_every_image(host: Host) -> None:
-    judging, candidates = planned()
+    judging, candidates = whole()
+    agrees_with_why(judging, candidates, host)
+
+
+def agrees_with_why(judging: Judging, candidates: Sequence[Candidate], host: Host) -> None:
+    """Each image has the verdict that `why` gives of it, and the best is one of the best."""
     choice = pick.choose(judging, candidates, host, Wish())
     answers = [*([choice.best] if choice.best else []), *choice.others]
     assert len(answers) == len(candidates)
     words = {}
     for answer in answers:
-        cell, platform = answer.candidate.cell, answer.candidate.platform
-        query = replace(judging.query(cell, platform), gpu=host.gpus[0], driver=host.driver)
-        why = judge(query, judging.facts, with_fixes=False).verdict
+        parsed = query.parse(asked(judging, answer.candidate, host), judging.facts)
+        why = judge(parsed, judging.facts, with_fixes=False).verdict
         assert answer.judged is not None
         assert answer.judged.verdict == why
         words[answer.candidate] = why

@@ -507,6 +507,7 @@ def test_only_plain_values_and_packages_have_a_key() -> None:
     assert keys.of_value({"a": 1, "b": (1, 2)}) == keys.of_value({"b": [1, 2], "a": 1})
 
 
+@pytest.mark.sweep
 def test_a_fleet_of_five_hundred_images_is_planned_within_seconds() -> None:
     frameworks = tuple(Pin("cupy", f"13.{minor}.0") for minor in range(25))
     axes = replace(
@@ -531,3 +532,36 @@ def test_a_step_is_what_its_name_says_of_its_layer() -> None:
         by_layer.setdefault(step.layer, set()).add(step.name)
     assert by_layer["base"] == {"packages-debian12", "packages-debian13"}
     assert by_layer["model"] == {"model-digits", "model-magika-wheels"}
+
+
+def test_wheels_of_a_model_from_two_indexes_are_two_steps() -> None:
+    one = PackageModel(name="lm", package=Pin("m", "1.0"), smoke=None, requirements=("extra==2.0",))
+    axes = replace(
+        GROUND.matrix.axes,
+        os=("debian12",),
+        cuda=(MajorMinor(12, 8),),
+        framework=(Pin("cupy", "13.6.0"),),
+        model=("lm",),
+    )
+    matrix = replace(GROUND.matrix, axes=axes, models={"lm": one}, excludes=())
+    on = relocked(replace(GROUND, matrix=matrix))
+    wheels = {
+        file: replace(wheel, index="own/cu126") if wheel.name == "extra" else wheel
+        for file, wheel in on.lock.wheels.items()
+    }
+    (image,) = plan_of(replace(on, lock=replace(on.lock, wheels=wheels))).images
+    found = {
+        step.name: (step.values.get("uv_config"), [str(w).split()[0] for w in wheels_of(step)])
+        for step in image.steps
+        if step.name.startswith("model-lm-wheels")
+    }
+    assert found == {
+        "model-lm-wheels": (None, ["m==1.0"]),
+        "model-lm-wheels-own-cu126": ("uv-config-own-cu126", ["extra==2.0"]),
+    }
+
+
+def wheels_of(step: Step) -> tuple[object, ...]:
+    found = step.values["wheels"]
+    assert isinstance(found, tuple)
+    return found

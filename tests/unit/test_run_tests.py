@@ -58,7 +58,7 @@ def test_an_exit_code_without_a_failure_is_one(monkeypatch: pytest.MonkeyPatch) 
 def test_a_part_that_is_not_known_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         run_tests.main(["untit"])
-    assert "no part 'untit'; there are lint, unit, wheel, engine" in capsys.readouterr().err
+    assert "no part 'untit'; there are lint, unit, sweep, wheel, engine" in capsys.readouterr().err
 
 
 def test_parts_run_in_their_order_and_one_failure_stops_nothing(

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -11,11 +12,12 @@ from lock_samples import REPOSITORY, packaged_library, read_matrix
 
 from gpulayers.cli import main
 from gpulayers.matrix import select
-from gpulayers.matrix.model import Matrix
+from gpulayers.matrix.model import FrameworkOptions, Matrix
 from gpulayers.plan import sorting
 from gpulayers.plan.sorting import Sorting
 from gpulayers.plan.verdicts import Judging
 from gpulayers.refs import Platform
+from gpulayers.versions import Pin
 
 AMD64, ARM64 = Platform("linux", "amd64"), Platform("linux", "arm64")
 MATRIX = (REPOSITORY / "matrix.toml").read_text(encoding="utf-8")
@@ -313,6 +315,7 @@ def test_a_framework_of_the_projects_own_is_unknown_and_stays(tmp_path: Path) ->
     assert "facts: unknown: nothing is known of torch 2.99.0" in done.stdout
 
 
+@pytest.mark.sweep
 def test_list_why_of_the_reference_fleet_tells_of_each_cell_once_in_80_columns() -> None:
     done = run(REPOSITORY, "list", "--why")
     assert done.exit_code == 0
@@ -327,3 +330,23 @@ def test_list_json_of_the_reference_fleet_has_each_cell_once() -> None:
     every = [json.dumps(e["cell"]) for kind in found.values() for e in kind]
     assert len(every) == len(set(every)) == 6 * 4 * 6 * 12
     assert all(e["platforms"]["linux/amd64"]["facts"] for e in found["impossible"])
+
+
+@pytest.mark.parametrize(
+    ("text", "pin"),
+    [
+        ("NumPy==2.1.0", Pin("numpy", "2.1.0")),
+        ("nvidia_cudnn_cu12[all] == 9.1", Pin("nvidia-cudnn-cu12", "9.1")),
+        ("numpy==2.*", None),
+        ("numpy==2.1; python_version < '3.12'", None),
+        ("numpy>=2,==2.1", None),
+        ("numpy", None),
+    ],
+)
+def test_of_what_a_project_adds_exact_versions_are_judged(text: str, pin: Pin | None) -> None:
+    matrix = reference()
+    options = FrameworkOptions(cuda_components=None, requirements=(text,))
+    name = matrix.axes.framework[0].name
+    judging = Judging(replace(matrix, frameworks={name: options}))
+    cell = next(c for c in select.choose(matrix).kept if c.framework.name == name)
+    assert judging.query(cell, AMD64).packages == ((pin,) if pin is not None else ())

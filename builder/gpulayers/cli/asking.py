@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gpulayers.cli import verdicts
+from gpulayers.cli.options import usage_error
 from gpulayers.compat import query
 from gpulayers.compat.judge import judge
 from gpulayers.errors import ProjectError
@@ -61,8 +62,7 @@ def why_command(*, as_json: bool, image: str, **words: str | tuple[str, ...]) ->
             )
         found = judge(parsed, facts)
     except ProjectError as error:
-        msg = f"{error}; {error.hint}" if error.hint else str(error)
-        raise click.UsageError(msg) from error
+        raise usage_error(error) from error
     if as_json:
         document = verdicts.document(found)
         if seen is not None:

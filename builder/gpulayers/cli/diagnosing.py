@@ -11,12 +11,11 @@ import click
 from gpulayers import catalog, diagnose, pick
 from gpulayers.cli import loaded as project_files
 from gpulayers.cli import verdicts
-from gpulayers.cli.options import where
+from gpulayers.cli.options import known_host, where
 from gpulayers.cli.verdicts import wrapped
 from gpulayers.compat.model import Judgement
 from gpulayers.diagnose import Finding
 from gpulayers.errors import NothingSelectedError
-from gpulayers.facts import find
 from gpulayers.facts.model import Origin
 from gpulayers.refs import ImageRef
 
@@ -75,12 +74,7 @@ def diagnose_command(
 
 def _foretold(image: str, gpu: str, driver: str, project: Path | None) -> Foretold:
     found = project_files.load(where(project, None, (), ""))
-    try:
-        find.driver(found.judging.facts, driver)
-        find.gpu(found.judging.facts, gpu)
-    except find.FactError as error:
-        msg = f"{error}; {error.hint}" if error.hint else str(error)
-        raise click.UsageError(msg) from error
+    known_host(found.judging.facts, driver, (gpu,))
     state = catalog.read(found.project.state)
     offers = pick.built(state.images, state.holders, found.matrix.images.channels)
     offers += pick.planned(found.matrix, found.whole)

@@ -36,16 +36,15 @@ def lines(found: Loaded, *, why: bool) -> Iterator[str]:
 def as_json(found: Loaded, *, why: bool) -> str:
     """The same as JSON, a cell a line: ten thousand are written at once and read by eye."""
     parts = [
-        f"  {json.dumps(name)}: [\n{body}\n  ]"
-        if (body := _entries(entries))
-        else f'  "{name}": []'
+        f"  {json.dumps(name)}: [{_entries(entries)}]"
         for name, entries in _document_of(found, why=why).items()
     ]
     return "{\n" + ",\n".join(parts) + "\n}"
 
 
 def _entries(entries: Sequence[object]) -> str:
-    return ",\n".join(f"    {json.dumps(entry)}" for entry in entries)
+    body = ",\n".join(f"    {json.dumps(entry)}" for entry in entries)
+    return f"\n{body}\n  " if body else ""
 
 
 def _document_of(found: Loaded, *, why: bool) -> dict[str, list[dict[str, object]]]:
@@ -67,7 +66,9 @@ def _document_of(found: Loaded, *, why: bool) -> dict[str, list[dict[str, object
             {
                 "cell": cell.values(),
                 "platforms": {
-                    platform.format(): _document(_again(found, cell, platform) if why else judged)
+                    platform.format(): _document(
+                        found.judging.explained(cell, platform) if why else judged
+                    )
                     for platform, judged in verdicts.items()
                 },
             }
@@ -99,9 +100,9 @@ def _kept(found: Loaded, cell: Cell) -> Iterator[str]:
     for platform in found.matrix.images.platforms:
         judged = found.judging.installable(cell, platform)
         if platform not in platforms and judged.verdict == "broken":
-            yield from wrapped(f"{START}not on {platform.format()}: ", _said(judged))
+            yield from wrapped(f"{START}not on {platform.format()}: ", judged.line)
         elif judged.verdict != "ok":
-            yield from wrapped(f"{START}facts: ", _said(judged))
+            yield from wrapped(f"{START}facts: ", judged.line)
     for on in found.judging.hosts(cell, platforms):
         yield from _on_host(on)
 
@@ -109,7 +110,7 @@ def _kept(found: Loaded, cell: Cell) -> Iterator[str]:
 def _on_host(on: OnHost) -> Iterator[str]:
     words: dict[str, list[str]] = {}
     for gpu, found in on.gpus.items():
-        words.setdefault(_said(found), []).append(gpu)
+        words.setdefault(found.line, []).append(gpu)
     for said, gpus in words.items():
         yield from wrapped(f"{START}{on.host.name}: ", f"{', '.join(gpus)}: {said}")
 
@@ -119,7 +120,7 @@ def _alike(found: Loaded) -> Iterator[list[Cell]]:
     groups: dict[tuple[str, ...], list[Cell]] = {}
     for cell, verdicts in found.sorting.impossible.items():
         said = tuple(
-            f"{platform.format()} {_said(judged)} {_nearest(_again(found, cell, platform))}"
+            f"{platform.format()} {judged.line} {_nearest(found.judging.explained(cell, platform))}"
             for platform, judged in verdicts.items()
         )
         groups.setdefault((cell.framework.format(), *said), []).append(cell)
@@ -171,13 +172,13 @@ def _impossible(found: Loaded, cells: Sequence[Cell]) -> Iterator[str]:
     verdicts = found.sorting.impossible[cells[0]]
     told: dict[str, list[Platform]] = {}
     for platform, judged in verdicts.items():
-        told.setdefault(_said(judged), []).append(platform)
+        told.setdefault(judged.line, []).append(platform)
     several = len(found.matrix.images.platforms) > 1
     below: dict[str, None] = {}
     for said, platforms in told.items():
         where = f"{', '.join(p.format() for p in platforms)}: " if several else ""
         yield from wrapped(START, f"{where}{said}")
-        judged = _again(found, cells[0], platforms[0])
+        judged = found.judging.explained(cells[0], platforms[0])
         texts = [f"source: {used.source}" for used in judged.decisive[0].facts[:1]]
         texts += [text for text in (_nearest(judged),) if text]
         below |= dict.fromkeys(texts)
@@ -189,26 +190,13 @@ def _nearest(judged: Judgement) -> str:
     return f"nearest: {fix_text(judged.fixes[0])}" if judged.fixes else ""
 
 
-def _again(found: Loaded, cell: Cell, platform: Platform) -> Judgement:
-    return found.judging.explained(cell, platform)
-
-
-def _said(found: Judgement) -> str:
-    """The word, the reason that decided it, and the fact that it stands on."""
-    if found.verdict == "ok":
-        return "ok"
-    reason = found.decisive[0]
-    fact = f" [{reason.facts[0].id}]" if reason.facts else ""
-    return f"{found.verdict}: {reason.text}{fact}"
-
-
 def _document(found: Judgement) -> dict[str, object]:
     decisive = found.decisive if found.verdict != "ok" else ()
     made: dict[str, object] = {
         "verdict": found.verdict,
         "summary": found.summary,
         "rules": [reason.rule for reason in decisive],
-        "facts": list(dict.fromkeys(used.id for r in decisive for used in r.facts)),
+        "facts": list(found.facts),
     }
     if found.fixes:
         made["fixes"] = [{"change": dict(f.change), "verdict": f.verdict} for f in found.fixes]

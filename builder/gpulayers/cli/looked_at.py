@@ -102,7 +102,7 @@ def look(image: str, platform: str) -> LookedAt:
     with Registry() as client, opened(image, place, client, wanted) as (_, subject):
         found = inspection.examine(subject, cap_bytes=0)
         held = contents(found)
-        if "label" not in held.seen.get("framework", ""):
+        if not held.by_label:
             found = _in_layers(subject)
             held = contents(found)
     read = sum(layer.size_bytes for layer in found.layers if not layer.unread)

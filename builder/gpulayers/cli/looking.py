@@ -47,8 +47,8 @@ def check_command(
 
 
 def _counts(found: Sorting, *, cells: bool = False) -> str:
-    kept = f"{len(found.kept)} cells kept" if cells else f"{len(found.kept)} kept"
-    return f"{kept}, {len(found.impossible)} impossible, {len(found.excluded)} excluded"
+    of = ("cell " if len(found.kept) == 1 else "cells ") if cells else ""
+    return f"{len(found.kept)} {of}kept, {len(found.impossible)} impossible, {len(found.excluded)} excluded"
 
 
 @click.command("list", short_help="Show the cells: kept, impossible and excluded.")

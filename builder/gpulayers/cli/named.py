@@ -73,8 +73,9 @@ def cell_of(found: Loaded, text: str) -> Cell:
     if "=" not in text:
         kept = tuple(c for c in found.all_cells if tags.tag(found.matrix, c) == text)
     else:
+        cells = set(found.all_cells)
         chosen = select.choose(found.matrix, tuple(text.split(","))).kept
-        kept = tuple(cell for cell in chosen if cell in set(found.all_cells))
+        kept = tuple(cell for cell in chosen if cell in cells)
     if len(kept) == 1:
         return kept[0]
     if not kept:

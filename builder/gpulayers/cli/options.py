@@ -8,6 +8,9 @@ from typing import ParamSpec, TypeVar
 import click
 
 from gpulayers.cli.loaded import Where
+from gpulayers.errors import ProjectError
+from gpulayers.facts import find
+from gpulayers.facts.model import Facts
 from gpulayers.inputs import given as secrets
 from gpulayers.inputs import machine_environment
 from gpulayers.inputs.given import WANTED, Given
@@ -73,6 +76,24 @@ def _given(
         raise click.BadParameter(msg, ctx=context, param=parameter) from None
     secrets.read(found, machine_environment())
     return found
+
+
+def usage_error(error: ProjectError) -> click.UsageError:
+    """What is wrong with words of the command line, with what to do."""
+    return click.UsageError(f"{error}; {error.hint}" if error.hint else str(error))
+
+
+def known_host(facts: Facts, driver: str, gpus: tuple[str, ...]) -> None:
+    """See that a driver and GPUs are known.
+
+    Raises: click.UsageError: one of them is not.
+    """
+    try:
+        find.driver(facts, driver)
+        for gpu in gpus:
+            find.gpu(facts, gpu)
+    except find.FactError as error:
+        raise usage_error(error) from error
 
 
 def where(project: Path | None, matrix: str | None, only: tuple[str, ...], registry: str) -> Where:

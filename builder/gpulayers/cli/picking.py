@@ -10,9 +10,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from gpulayers import catalog, pick
 from gpulayers.cli import loaded as project_files
 from gpulayers.cli.loaded import Loaded
-from gpulayers.cli.options import where, where_options
+from gpulayers.cli.options import known_host, where, where_options
 from gpulayers.cli.verdicts import wrapped
-from gpulayers.facts import find
 from gpulayers.pick.choose import Answer, Choice
 
 NOTHING = 4
@@ -75,13 +74,7 @@ def _machine(found: Loaded, driver: str, gpus: tuple[str, ...], *, host: bool) -
     if not driver or not gpus:
         msg = "wanted --driver and --gpu, or --host"
         raise click.UsageError(msg)
-    try:
-        find.driver(facts, driver)
-        for gpu in gpus:
-            find.gpu(facts, gpu)
-    except find.FactError as error:
-        msg = f"{error}; {error.hint}" if error.hint else str(error)
-        raise click.UsageError(msg) from error
+    known_host(facts, driver, gpus)
     return pick.Host(driver=driver, gpus=gpus)
 
 
@@ -148,7 +141,6 @@ def _document(choice: Choice, machine: pick.Host) -> dict[str, object]:
 
 def _entry(answer: Answer) -> dict[str, object]:
     judged = answer.judged
-    decisive = judged.decisive if judged is not None and judged.verdict != "ok" else ()
     return {
         "tag": answer.candidate.tag,
         "platform": answer.candidate.platform.format(),
@@ -156,5 +148,5 @@ def _entry(answer: Answer) -> dict[str, object]:
         "cell": answer.candidate.cell.values(),
         "verdict": judged.verdict if judged is not None else "",
         "reason": answer.line,
-        "facts": list(dict.fromkeys(used.id for reason in decisive for used in reason.facts)),
+        "facts": list(judged.facts) if judged is not None else [],
     }

@@ -1,9 +1,9 @@
 """What a base image brings: its requirement of the host, its compatibility libraries, its end."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from gpulayers.compat.model import AMD64, Query, Reason
+from gpulayers.compat.model import AMD64, Query, Reason, RuleName
 from gpulayers.compat.reasons import failed, passed, unknown, warned
 from gpulayers.facts.model import (
     BaseImage,
@@ -13,6 +13,7 @@ from gpulayers.facts.model import (
     Gpu,
     GpuClass,
     JetPack,
+    Origin,
 )
 from gpulayers.versions import Dotted
 
@@ -101,20 +102,13 @@ def of_image(
     rule, brands = facts.rules["require"].origin, facts.rules["require-brands"].origin
     hosts = _hosts(gpu, driver, branch) if isinstance(driver, Dotted) and branch else ()
     for name, asked in query.requirements if hosts else ():
-        answers = {satisfies(asked, host) for host in hosts}
         first = asked.split()[0]
-        if answers == {True}:
-            yield passed("container-requirement", f"{name} asks for {first}…: it is", rule)
-        elif query.toolkit_mode in {"cdi", "jit-cdi"}:
+        if query.toolkit_mode in {"cdi", "jit-cdi"}:
             text = f"{name} asks for {first}…; {query.toolkit_mode} does not look at it"
             yield passed("container-requirement", text, rule)
-        elif answers == {False} and query.toolkit_mode == "legacy":
-            text = f"{name} asks for {first}…: the container does not start"
-            error = f"{REFUSED}: {first}"
-            yield failed("container-requirement", text, rule, brands, error=error)
         else:
-            text = f"{name} asks for {first}…: refused in legacy mode, or by the brand of the GPU"
-            yield warned("container-requirement", text, rule, brands)
+            answers = {satisfies(asked, host) for host in hosts}
+            yield _asked(query, answers, f"{name} asks for {first}…", first, (rule, brands))
     for folder in query.compat:
         hook = facts.rules["compat-hook"].origin
         text = f"{folder} brings libraries of forward compatibility"
@@ -198,18 +192,26 @@ def _requirement(
     asks = f"the base asks for {image.require_first}, or for one of the branches "
     asks += f"{', '.join(map(str, image.require_branches))} on the brands that it names"
     brands = facts.rules["require-brands"].origin
-    if answers == {True}:
-        yield passed("container-requirement", f"{asks}: it is", image.origin, rule)
-    elif query.toolkit_mode is None:
-        text = f"{asks}: refused in legacy mode, not looked at by CDI"
-        yield warned("container-requirement", text, image.origin, rule, brands)
-    elif answers == {False}:
+    yield _asked(query, answers, asks, image.require_first, (image.origin, rule, brands))
+
+
+def _asked(
+    query: Query, answers: Collection[bool], asks: str, first: str, origins: Sequence[Origin]
+) -> Reason:
+    """What comes of a requirement where the toolkit looks at it.
+
+    Shape: ``answers`` are those for each brand that the GPU may have; ``asks`` says what is asked,
+    ``first`` is the condition that the runtime names; the last origin is that on brands.
+    """
+    rule: RuleName = "container-requirement"
+    if set(answers) == {True}:
+        return passed(rule, f"{asks}: it is", *origins[:-1])
+    if query.toolkit_mode is None:
+        return warned(rule, f"{asks}: refused in legacy mode, not looked at by CDI", *origins)
+    if set(answers) == {False}:
         text = f"{asks}; the container does not start"
-        error = f"{REFUSED}: {image.require_first}"
-        yield failed("container-requirement", text, image.origin, rule, brands, error=error)
-    else:
-        text = f"{asks}; it depends on the brand, which is not known"
-        yield unknown("container-requirement", text, image.origin, rule, brands)
+        return failed(rule, text, *origins, error=f"{REFUSED}: {first}")
+    return unknown(rule, f"{asks}; it depends on the brand, which is not known", *origins)
 
 
 def _hosts(

@@ -11,6 +11,7 @@ from gpulayers.versions import Dotted, MajorMinor, Pin
 Word = Literal["broken", "unknown", "needs-forward-compat", "ok-minor-compat", "ok"]
 # Worst first.
 ORDER: tuple[Word, ...] = ("broken", "unknown", "needs-forward-compat", "ok-minor-compat", "ok")
+RUNS: frozenset[Word] = frozenset({"ok", "ok-minor-compat"})
 Outcome = Literal["pass", "fail", "warn", "unknown"]
 RuleName = Literal[
     "wheel-exists",
@@ -137,3 +138,18 @@ class Judgement:
     def decisive(self) -> tuple[Reason, ...]:
         """The reasons that made the verdict what it is: those with its own word."""
         return tuple(reason for reason in self.reasons if reason.word == self.verdict)
+
+    @property
+    def line(self) -> str:
+        """The word, the reason that decided it, and the fact that it stands on; plain ``ok``."""
+        if self.verdict == "ok":
+            return "ok"
+        reason = self.decisive[0]
+        fact = f" [{reason.facts[0].id}]" if reason.facts else ""
+        return f"{self.verdict}: {reason.text}{fact}"
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """The ids of all facts that decided it, each once; none for ``ok``."""
+        decisive = self.decisive if self.verdict != "ok" else ()
+        return tuple(dict.fromkeys(used.id for reason in decisive for used in reason.facts))

@@ -14,12 +14,20 @@ from gpulayers.doctor.model import Machine, Part, ask, part, skipped
 # The oldest that we say work; an engine or builder that is older may still do.
 DOCKER_MIN = Version("25.0")
 BUILDX_MIN = Version("0.13")
+# Times of an image and of its history by SOURCE_DATE_EPOCH: since 0.11 (BuildKit, build-repro.md).
+BUILDKIT_MIN = Version("0.11")
 DISK_MIN_GB = 10
 # What a pair of torch images with CUDA took: stages, linked copies, blobs and wheels at once.
 DISK_GOOD_GB = 25
 GB = 10**9
 NO_ENGINE = "there is no engine to ask"
 NONE: frozenset[str] = frozenset()
+# What distributions' own builds of the engine say.
+UNKNOWN_VERSION = "0.0.0"
+# Lines of `docker buildx inspect`: its words, and labels of the builder by their last word.
+_TOLD = re.compile(
+    r"^\s*(?:org\.mobyproject\.buildkit\.worker\.)?([A-Za-z ]+):[ \t]+(\S+)$", re.MULTILINE
+)
 _NUMBER = re.compile(r"\d+(\.\d+)+")
 
 
@@ -105,6 +113,28 @@ def buildx_part(machine: Machine) -> Part:
     fix = "install the buildx plugin (docker-buildx), or a newer one"
     good = ok and _is_at_least(found, BUILDX_MIN)
     return part("buildx", ok=good, found=found, wanted=f"buildx {BUILDX_MIN} or newer", fix=fix)
+
+
+def buildkit_part(machine: Machine, engine: Engine | None, buildx: Part) -> Part:
+    """Whether the builder's BuildKit can do what we ask of it, as far as it says its version."""
+    wanted = f"a builder with BuildKit {BUILDKIT_MIN} or newer"
+    if engine is None:
+        return skipped("buildkit", why=NO_ENGINE, wanted=wanted)
+    if buildx.status == "failed":
+        return skipped("buildkit", why=f"see {buildx.name}", wanted=wanted)
+    ok, stdout, said = ask(machine, "docker", "buildx", "inspect")
+    told: dict[str, str] = dict(_TOLD.findall(stdout))
+    version = told.get("BuildKit version", "").removeprefix("v")
+    if not ok or not told:
+        fix = "`docker buildx ls`; start the builder, or name another with --builder"
+        return part("buildkit", ok=False, found=said, wanted=wanted, fix=fix)
+    known = bool(version) and not version.startswith(UNKNOWN_VERSION)
+    more = {"snapshotter": "snapshotter", "network": "steps' network"}
+    parts = [version if known else "of a version that it does not say"]
+    parts += [f"{text} {told[name]}" for name, text in more.items() if name in told]
+    fix = "update Docker, or name a newer builder with --builder"
+    good = not known or _is_at_least(version, BUILDKIT_MIN)
+    return part("buildkit", ok=good, found=", ".join(parts), wanted=wanted, fix=fix)
 
 
 def network_part(machine: Machine, engine: Engine | None) -> Part:

@@ -12,24 +12,29 @@ SCHEMA = 1
 def examine(machine: Machine) -> tuple[Part, ...]:
     """Look at everything, in the order in which a build needs it; nothing is changed.
 
-    Shape: engine, image-store, buildx, network, disk, registry, trivy, trivy-database, gpu,
-    gpu-in-containers, container-toolkit, cdi-spec, cgroup-driver, clock: always all of them.
+    Shape: engine, image-store, buildx, buildkit, network, disk, registry, trivy, trivy-database,
+    gpu, gpu-in-containers, container-toolkit, cdi-spec, cgroup-driver, shared-memory, clock: always
+    all of them.
     """
     engine, said = docker.ask_engine(machine)
+    client = docker.buildx_part(machine)
     card = gpu.gpu_part(machine)
+    kit = toolkit.toolkit_part(machine, card)
     return (
         docker.engine_part(engine, said),
         docker.store_part(engine),
-        docker.buildx_part(machine),
+        client,
+        docker.buildkit_part(machine, engine, client),
         docker.network_part(machine, engine),
         docker.disk_part(machine, engine),
         remote.registry_part(machine),
         *remote.trivy_parts(machine),
         card,
-        gpu.container_part(machine, engine, card),
-        toolkit.toolkit_part(machine, card),
+        gpu.container_part(machine, engine, card, kit),
+        kit,
         toolkit.spec_part(machine, engine),
         toolkit.cgroup_part(engine),
+        gpu.memory_part(machine, card),
         toolkit.clock_part(engine),
     )
 

@@ -4,6 +4,9 @@ from gpulayers.doctor.docker import NO_ENGINE, Engine
 from gpulayers.doctor.model import Machine, Part, ask, part, skipped
 
 GPU_KIND = "nvidia.com/gpu"
+MEMORY_MIN_GB = 1
+GB = 10**9
+MOUNT = "mount -o remount,size=50% /dev/shm; or docker run --shm-size=1g"
 
 
 def gpu_part(machine: Machine) -> Part:
@@ -28,8 +31,11 @@ def gpu_part(machine: Machine) -> Part:
     return skipped("gpu", why=found, wanted=wanted, fix=fix)
 
 
-def container_part(machine: Machine, engine: Engine | None, gpu: Part) -> Part:
-    """Whether the engine can give a container a GPU."""
+def container_part(machine: Machine, engine: Engine | None, gpu: Part, kit: Part) -> Part:
+    """Whether the engine can give a container a GPU.
+
+    Shape: ``kit`` is what was found of the container toolkit; where that failed, it says this too.
+    """
     name, wanted = "gpu-in-containers", f"a CDI device {GPU_KIND}, or the runtime nvidia"
     if engine is None:
         return skipped(name, why=NO_ENGINE, wanted=wanted)
@@ -38,6 +44,26 @@ def container_part(machine: Machine, engine: Engine | None, gpu: Part) -> Part:
     fix = "install the NVIDIA Container Toolkit, then `nvidia-ctk cdi generate`"
     if found:
         return part(name, ok=True, found=found, wanted=wanted, fix="")
+    if kit.status == "failed":
+        return skipped(name, why=f"neither: see {kit.name}", wanted=wanted)
     if gpu.status == "passed" or machine.require_gpu:
         return part(name, ok=False, found="neither", wanted=wanted, fix=fix)
     return skipped(name, why="neither, and no GPU to give", wanted=wanted, fix=fix)
+
+
+def memory_part(machine: Machine, gpu: Part) -> Part:
+    """Whether processes that share tensors find room, where containers share this machine's.
+
+    Source: Docker's reference of `docker run`: a container has 64 MiB in /dev/shm unless --shm-size
+    or --ipc=host gives it more; loaders of torch that find none end by a bus error.
+    """
+    name, place = "shared-memory", machine.devices / "shm"
+    wanted = f"{MEMORY_MIN_GB} GB in /dev/shm for --ipc=host; else containers need --shm-size"
+    if gpu.status != "passed":
+        return skipped(name, why="no GPU whose work would share memory", wanted=wanted)
+    try:
+        total = machine.total_bytes(place)
+    except OSError as error:
+        return part(name, ok=False, found=f"{place}: {error.strerror}", wanted=wanted, fix=MOUNT)
+    found = f"{total / GB:.1f} GB"
+    return part(name, ok=total >= MEMORY_MIN_GB * GB, found=found, wanted=wanted, fix=MOUNT)

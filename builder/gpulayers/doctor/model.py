@@ -63,6 +63,7 @@ class Machine:
     host: Path = Path("/")
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     free_bytes: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free
+    total_bytes: Callable[[Path], int] = lambda path: shutil.disk_usage(path).total
     now: datetime | None = None
 
 

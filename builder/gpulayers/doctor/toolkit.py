@@ -4,15 +4,14 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+import yaml
+
 from gpulayers.doctor.docker import NO_ENGINE, Engine
 from gpulayers.doctor.model import Machine, Part, ask, part, skipped
 
 # Where engines and NVIDIA's tools look when nothing else is said (CDI specification, 1.0).
 SPEC_DIRS = ("/etc/cdi", "/var/run/cdi")
 KIND = "nvidia.com/gpu"
-# A spec is JSON or YAML; of both, lines with these keys name files of the host.
-PATHS = re.compile(r"""["']?(?P<key>hostPath|path)["']?\s*:\s*["']?(?P<path>/[^"',\s]+)""")
-HOOKS = re.compile(r"""["']?hookName["']?\s*:""")
 FIX = "`nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`, after each change of the driver"
 MOST_SKEW_S = 60
 SHOWN = 3
@@ -45,7 +44,11 @@ def spec_part(machine: Machine, engine: Engine | None) -> Part:
         return skipped(name, why=f"no spec of {KIND}", wanted=wanted)
     told = []
     for file, text in files:
-        hooks, others = _named(text)
+        try:
+            hooks, others = _named(text)
+        except ValueError as error:
+            told.append(f"{file} is broken: {error}")
+            continue
         lost_hooks = [path for path in hooks if not _there(machine, path)]
         lost = [path for path in others if not _there(machine, path)]
         if lost_hooks:
@@ -73,16 +76,39 @@ def _specs(machine: Machine, folders: tuple[str, ...]) -> Iterator[tuple[str, st
 
 
 def _named(text: str) -> tuple[list[str], list[str]]:
-    """Programs of hooks, and other files of the host, each once."""
+    """Programs of hooks, and other files of the host, each once.
+
+    Source: the CDI specification: edits of containers for all devices, and for each.
+    Raises: ValueError: it is no such specification, in YAML or JSON.
+    """
+    try:
+        spec = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        msg = f"no YAML or JSON: {' '.join(str(error).split())}"
+        raise ValueError(msg) from error
+    whole = next(_tables([spec]), None)
+    if whole is None:
+        msg = "wanted a table with kind and devices"
+        raise ValueError(msg)
+    edits = [each.get("containerEdits") for each in (whole, *_tables(whole.get("devices")))]
     hooks: dict[str, None] = {}
     others: dict[str, None] = {}
-    marks = [match.start() for match in HOOKS.finditer(text)]
-    for match in PATHS.finditer(text):
-        # A hook's name and program stand side by side, in either order.
-        near = any(abs(mark - match.start()) < len(match[0]) + 80 for mark in marks)
-        is_hook = match["key"] == "path" and near and not match["path"].startswith("/dev/")
-        (hooks if is_hook else others)[match["path"]] = None
-    return [*hooks], [path for path in others if path not in hooks]
+    for edit in _tables(edits):
+        for hook in _tables(edit.get("hooks")):
+            hooks[str(hook.get("path"))] = None
+        for node in _tables(edit.get("deviceNodes")):
+            # The host's own name of a device, where it has another in the container.
+            others[str(node.get("hostPath") or node.get("path"))] = None
+        for mount in _tables(edit.get("mounts")):
+            others[str(mount.get("hostPath"))] = None
+    return [*hooks], [*others]
+
+
+def _tables(value: object) -> Iterator[dict[str, object]]:
+    """The tables of a list; what is neither is passed over."""
+    for each in value if isinstance(value, list) else ():
+        if isinstance(each, dict):
+            yield each
 
 
 def _there(machine: Machine, path: str) -> bool:

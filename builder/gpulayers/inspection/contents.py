@@ -9,6 +9,7 @@ from gpulayers.inspection.model import Inspected
 from gpulayers.versions import Pin
 
 LABEL = "io.gpulayers"
+OURS = "a label of gpulayers"
 # A package to the framework that it stands for; those that stand on others first.
 FRAMEWORKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), name)
@@ -35,7 +36,7 @@ class Contents:
     Shape: ``framework`` is None where nothing that is known was found; ``variant`` and ``cuda`` as
     in a query, at most one of them; ``requirements`` are its ``NVIDIA_REQUIRE_*`` by name;
     ``compat`` are folders of forward-compatibility libraries; ``seen`` says in words where each
-    thing was read.
+    thing was read; ``by_label`` that the image itself says what it is.
     """
 
     framework: Pin | None
@@ -47,6 +48,7 @@ class Contents:
     requirements: Mapping[str, str]
     compat: tuple[str, ...]
     seen: Mapping[str, str]
+    by_label: bool
 
 
 def contents(found: Inspected) -> Contents:
@@ -70,6 +72,7 @@ def contents(found: Inspected) -> Contents:
         requirements=requirements,
         compat=tuple(compat),
         seen=seen,
+        by_label=seen.get("framework") == OURS,
     )
 
 
@@ -79,7 +82,7 @@ def _framework(
     labels = found.labels
     name, version = (labels.get(f"{LABEL}.framework.{key}", "") for key in ("name", "version"))
     if name and version:
-        seen = {"framework": "a label of gpulayers", "cuda": "a label of gpulayers"}
+        seen = {"framework": OURS, "cuda": OURS}
         return Pin(name, version), "", labels.get(f"{LABEL}.cuda", ""), seen
     for pattern, framework in FRAMEWORKS:
         for wheel, text in wheels.items():

@@ -6,12 +6,10 @@ from dataclasses import dataclass, field
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from gpulayers.compat.model import ORDER, Judgement, Word
+from gpulayers.compat.model import ORDER, RUNS, Judgement
 from gpulayers.matrix.model import Cell
 from gpulayers.plan.verdicts import Judging
 from gpulayers.refs import Platform
-
-RUNS: frozenset[Word] = frozenset({"ok", "ok-minor-compat"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +70,7 @@ class Answer:
     @property
     def line(self) -> str:
         """Why it is what it is, in a line."""
-        if self.judged is None:
-            return self.aside
-        if self.judged.verdict == "ok":
-            return "ok"
-        reason = self.judged.decisive[0]
-        fact = f" [{reason.facts[0].id}]" if reason.facts else ""
-        return f"{self.judged.verdict}: {reason.text}{fact}"
+        return self.judged.line if self.judged is not None else self.aside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

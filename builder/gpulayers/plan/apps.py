@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gpulayers.inputs import plain
 from gpulayers.layer import LayerDef
 from gpulayers.lock import apps as locked
 from gpulayers.lock import wanted
-from gpulayers.lock.model import Wheel
+from gpulayers.lock.model import PLAIN_INDEX, Wheel
 from gpulayers.lock.wanted import TOOLS
 from gpulayers.lock.wheels import GLIBC
 from gpulayers.matrix import apps, patterns
@@ -165,12 +166,13 @@ def _extension(work: _Work, folder: Path, below: Sequence[Step], tools: Sequence
     name = f"app-{work.app.name}-{folder.name}"
     layer = work.ground.library.single("app")
     platform = Platform.parse(work.shown)
+    sorted_tools = by_index(tools)
     values: dict[str, Value] = {
         "venv": f"{work.floor.python.stage}-venv",
         "extension": True,
         "libraries": work.floor.libraries,
         "stages": tuple(one.stage for one in below),
-        "build_wheels": lines(tools),
+        "build_wheels": lines(sorted_tools.pop(PLAIN_INDEX, ())),
         "apt_secret": f"apt-{TOOLS}",
         "packages": tuple(
             f"{one.name}={one.version}"
@@ -180,6 +182,10 @@ def _extension(work: _Work, folder: Path, below: Sequence[Step], tools: Sequence
         "root": "/",
         "glibc": f"{GLIBC}",
     }
+    if sorted_tools:
+        values["more_build_wheels"] = tuple(
+            (config_name(index), lines(some)) for index, some in sorted_tools.items()
+        )
     return work.draft(name, below, values, folder)
 
 
@@ -210,6 +216,19 @@ def config(plain: Config, app: App) -> Config:
         workdir=app.workdir,
         health_check=app.health_check,
     )
+
+
+def by_index(wheels: Sequence[Wheel]) -> dict[str, list[Wheel]]:
+    """Wheels by the index they come from, the plain one first: no installer asks two at once."""
+    found: dict[str, list[Wheel]] = {}
+    for wheel in sorted(wheels, key=lambda one: (one.index != PLAIN_INDEX, one.index)):
+        found.setdefault(wheel.index, []).append(wheel)
+    return found
+
+
+def config_name(index: str) -> str:
+    """The secret with the settings of an index that is not the plain one."""
+    return f"uv-config-{plain(index)}"
 
 
 def lines(wheels: Sequence[Wheel]) -> tuple[str, ...]:

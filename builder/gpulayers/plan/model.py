@@ -15,7 +15,8 @@ from gpulayers.refs import Platform
 # which is empty.
 IDENTITY = "identity"
 WORKDIR = "workdir"
-Value = str | int | bool | tuple[str, ...] | tuple[Package, ...]
+Named = tuple[tuple[str, tuple[str, ...]], ...]
+Value = str | int | bool | tuple[str, ...] | tuple[Package, ...] | Named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

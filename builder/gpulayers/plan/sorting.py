@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpulayers.compat.bases import NVIDIA, about
-from gpulayers.compat.model import ORDER, Judgement, Word
+from gpulayers.compat.model import ORDER, RUNS, Judgement
 from gpulayers.errors import Problem
 from gpulayers.layer import Library
 from gpulayers.lock import wanted
@@ -16,7 +16,6 @@ from gpulayers.matrix.shape import quoted
 from gpulayers.plan.verdicts import Judging, OnHost
 from gpulayers.refs import Platform
 
-RUNS: frozenset[Word] = frozenset({"ok", "ok-minor-compat"})
 SHOWN = 3
 
 
@@ -166,7 +165,8 @@ def _nearest(judging: Judging, cell: Cell, platforms: Sequence[Platform]) -> str
     best: tuple[int, str] | None = None
     for host in judging.matrix.fleet:
         for gpu in host.gpus:
-            for fix in judging.on(cell, platforms[0], host, gpu).fixes[:1]:
+            found = judging.at(cell, platforms[0], driver=host.driver, gpu=gpu, with_fixes=True)
+            for fix in found.fixes[:1]:
                 change = ", ".join(f"{key} {value}" for key, value in fix.change.items())
                 rank = ORDER.index(fix.verdict)
                 if fix.verdict in RUNS and (best is None or rank > best[0]):

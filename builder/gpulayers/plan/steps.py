@@ -182,17 +182,20 @@ def _wheel_steps(
 ) -> Iterator[Step]:
     alone = _alone(place)
     big = [wheel for wheel in wheels if wheel.file in alone]
-    rest: dict[str, list[Wheel]] = {}
-    for wheel in wheels:
-        if wheel.file not in alone:
-            rest.setdefault(wheel.index, []).append(wheel)
-    # What a layer needs beside its own big wheels changes least often: it stands lowest. A step
-    # asks one index.
-    for index, some in sorted(rest.items(), key=lambda pair: pair[0] != PLAIN_INDEX):
-        more = "" if index == PLAIN_INDEX else f"-{plain(index)}"
-        yield _wheel_step(place, layer, python, some, name=f"{layer.name}-wheels{more}")
+    rest = [wheel for wheel in wheels if wheel.file not in alone]
+    # What a layer needs beside its own big wheels changes least often: it stands lowest.
+    yield from _small_steps(place, layer, python, rest, name=f"{layer.name}-wheels")
     for wheel in sorted(big, key=lambda one: one.name):
         yield _wheel_step(place, layer, python, [wheel], name=f"{wheel.name}-{wheel.version}")
+
+
+def _small_steps(
+    place: Place, layer: LayerDef, python: Step, wheels: Sequence[Wheel], *, name: str
+) -> Iterator[Step]:
+    """Wheels together, but for those of another index: a step asks one."""
+    for index, some in apps.by_index(wheels).items():
+        more = "" if index == PLAIN_INDEX else f"-{plain(index)}"
+        yield _wheel_step(place, layer, python, some, name=f"{name}{more}")
 
 
 def _wheel_step(
@@ -209,20 +212,17 @@ def _wheel_step(
             values={
                 "venv": f"{python.stage}-venv",
                 "libraries": LIBRARIES[place.platform.machine],
-                "wheels": tuple(
-                    f"{w.name}=={w.version} --hash=sha256:{w.sha256}" for w in sorted(wheels)
-                ),
+                "wheels": apps.lines(wheels),
                 "model": "",
-                **index_of(wheels),
+                **_config_of(wheels[0].index),
             },
         )
     )
 
 
-def index_of(wheels: Sequence[Wheel]) -> dict[str, str]:
+def _config_of(index: str) -> dict[str, str]:
     """The secret with the index that a step asks, where it is not the plain one."""
-    index = wheels[0].index if wheels else PLAIN_INDEX
-    return {} if index == PLAIN_INDEX else {"uv_config": f"uv-config-{plain(index)}"}
+    return {} if index == PLAIN_INDEX else {"uv_config": apps.config_name(index)}
 
 
 def _model_steps(place: Place, python: Step) -> Iterator[Step]:
@@ -232,9 +232,7 @@ def _model_steps(place: Place, python: Step) -> Iterator[Step]:
         under = (wanted.cuda_name(ground.matrix, ground.library, cell), cell.framework.format())
         of = wanted.model_name(cell.model)
         wheels = ground.lock.closure(cell.python.format(), place.platform, of, under)
-        if wheels:
-            name = f"model-{cell.model}-wheels"
-            yield _wheel_step(place, layer, python, wheels, name=name)
+        yield from _small_steps(place, layer, python, wheels, name=f"model-{cell.model}-wheels")
     model = ground.matrix.models[cell.model]
     if isinstance(model, FolderModel):
         yield _folder_step(place, layer, python, model)

@@ -1,9 +1,11 @@
 """What the facts say of cells: can they be installed, and do they run on the fleet's hosts."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from gpulayers.compat import judge, requirement
 from gpulayers.compat.bases import NVIDIA
@@ -17,9 +19,6 @@ from gpulayers.matrix.lines import KeyPath
 from gpulayers.matrix.model import PLAIN_INDEX, Cell, Host, Matrix
 from gpulayers.refs import Platform
 from gpulayers.versions import Pin
-
-# A requirement that names one version; its extras and markers say nothing of which.
-EXACT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(\[[^]]*\])?\s*==\s*(?P<version>[0-9A-Za-z.+!]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +94,6 @@ class Judging:
         """A verdict for each host of the fleet, from its images on these platforms."""
         return self._hosts(tuple(self.query(cell, platform) for platform in platforms))
 
-    def on(self, cell: Cell, platform: Platform, host: Host, gpu: str) -> Judgement:
-        """The verdict on one GPU of one host, with fixes."""
-        query = replace(self.query(cell, platform), gpu=gpu, driver=host.driver)
-        return judge.judge(query, self.facts)
-
     def at(
         self, cell: Cell, platform: Platform, *, driver: str, gpu: str, with_fixes: bool = False
     ) -> Judgement:
@@ -169,6 +163,17 @@ def _nvidia_base(matrix: Matrix, os: str) -> str:
 
 
 def _packages(matrix: Matrix, framework: str) -> tuple[Pin, ...]:
-    """What the project adds to a framework at one exact version."""
-    found = (EXACT.match(text) for text in matrix.frameworks[framework].requirements)
-    return tuple(Pin(m["name"].lower(), m["version"]) for m in found if m is not None)
+    """What the project adds to a framework at one exact version, on every Python and platform."""
+    found = (_exact(Requirement(text)) for text in matrix.frameworks[framework].requirements)
+    return tuple(pin for pin in found if pin is not None)
+
+
+def _exact(requirement: Requirement) -> Pin | None:
+    """The one version that a requirement names; a marker says that it is not always asked for."""
+    specifiers = list(requirement.specifier)
+    if requirement.marker or len(specifiers) != 1:
+        return None
+    only = specifiers[0]
+    if only.operator not in {"==", "==="} or only.version.endswith(".*"):
+        return None
+    return Pin(canonicalize_name(requirement.name), only.version)

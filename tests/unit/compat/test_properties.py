@@ -18,6 +18,7 @@ from gpulayers.facts.model import Build, Facts
 from gpulayers.refs import Platform
 from gpulayers.versions import Dotted, MajorMinor, Pin
 
+pytestmark = pytest.mark.sweep
 FACTS = load()
 ROWS = read()
 DRIVERS = tuple(

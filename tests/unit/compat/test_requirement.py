@@ -47,6 +47,7 @@ def every_gpu(platform: Platform) -> Iterator[Gpu]:
             yield gpu
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("framework", "cuda", "platform"),
     [
