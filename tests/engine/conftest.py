@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
@@ -78,13 +78,17 @@ def push(docker: Docker, registry: str, tmp_path_factory: pytest.TempPathFactory
     """
 
     def make(
-        name: str, dockerfile: str, *, files: dict[str, str], platform: str = "linux/amd64"
+        name: str,
+        dockerfile: str,
+        *,
+        files: Mapping[str, str | bytes],
+        platform: str = "linux/amd64",
     ) -> str:
         context = tmp_path_factory.mktemp("context")
-        for path, text in {**files, "Dockerfile": dockerfile}.items():
+        for path, content in {**files, "Dockerfile": dockerfile}.items():
             place = context / path
             place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text, encoding="utf-8")
+            place.write_bytes(content.encode() if isinstance(content, str) else content)
         metadata = context.with_name(f"{context.name}.json")
         output = f"type=image,name={registry}/{name},push=true,oci-mediatypes=true"
         docker(

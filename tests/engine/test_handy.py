@@ -66,6 +66,22 @@ def test_standard_input_reaches_what_runs(project: Project) -> None:
 
 
 @pytest.mark.usefixtures("image")
+def test_a_known_error_of_what_ran_is_named_at_its_end(project: Project) -> None:
+    code = (
+        "raise RuntimeError('CUDA error: no kernel image is available for execution on the device')"
+    )
+    done = call(project, "run", "--gpu", "none", TAG, "--", "python", "-c", code)
+    lines = done.stderr.splitlines()
+    assert done.code == 1
+    assert lines[-2].startswith("RuntimeError: CUDA error: no kernel image")
+    assert lines[-1].startswith("known: no-kernel-image (image): ")
+    well = call(
+        project, "run", "--gpu", "none", TAG, "--", "python", "-c", code.replace("raise ", "")
+    )
+    assert (well.code, well.stderr) == (0, "")
+
+
+@pytest.mark.usefixtures("image")
 def test_a_shell_is_a_shell_in_the_image(project: Project) -> None:
     done = call(project, "shell", "--user", "12345:0", TAG, stdin="id -u; echo $0; exit 5\n")
     assert (done.code, done.stdout) == (5, "12345\nbash\n"), done.stderr

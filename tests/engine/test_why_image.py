@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from elf_samples import entry, shared_object
 from fleet import Built, Project
 
 from gpulayers.engine import process
+from gpulayers.fatbin import EXACT
 
 pytestmark = pytest.mark.timeout(1500)
 Push = Callable[..., str]
@@ -95,6 +97,49 @@ def test_an_image_without_python_and_cuda_is_told(
     assert "wanted a framework or CUDA that is known, found none" in found["said"]
 
 
+OS_RELEASE = 'ID=ubuntu\nVERSION_ID="20.04"\n'
+LIBC = b"\x7fELF\0GNU C Library (Ubuntu GLIBC 2.31-0ubuntu9) stable release version 2.31.\n"
+
+
+def test_code_and_glibc_are_read_out_of_layers_and_go_before_the_facts(
+    push: Push, registry: str, engine_env: dict[str, str]
+) -> None:
+    code = shared_object([entry(2, 90), entry(2, 100, EXACT)], [entry(1, 120)]).ljust(9000, b"\0")
+    files = {
+        f"{SITE}/torch-2.8.0+cu126.dist-info/METADATA": metadata("torch", "2.8.0+cu126"),
+        f"{SITE}/torch/lib/libtorch_cuda.so": code,
+        f"{SITE}/nvidia/cublas/lib/libcublas.so.12": shared_object([entry(2, 80)]),
+        "root/usr/lib/os-release": OS_RELEASE,
+        "root/usr/lib/x86_64-linux-gnu/libc.so.6": LIBC,
+    }
+    push("why/own-torch", "FROM scratch\nCOPY root/ /\n", files=files)
+    image = f"{registry}/why/own-torch:latest"
+    code_, found = why(image, "--gpu", "A100", "--driver", "580.95.05", env=engine_env)
+    held = found["image"]
+    assert (held["os"], held["glibc"]) == ("ubuntu20.04", "2.31")
+    assert (held["sms"], held["exact_sms"], held["ptx"]) == (["9.0"], ["10.0"], ["12.0"])
+    # The facts know a build for A100: this is another.
+    assert (code_, found["verdict"]) == (11, "broken"), found
+    (reason,) = (r for r in found["reasons"] if r["rule"] == "sass-coverage" and "9.0" in r["text"])
+    assert reason["facts"][0]["id"] == "image/code"
+    code_, found = why(image, "--gpu", "H100", "--driver", "580.95.05", env=engine_env)
+    assert code_ == 0, found
+
+
+def test_a_program_of_ones_own_is_judged_by_the_code_that_it_has(
+    push: Push, registry: str, engine_env: dict[str, str]
+) -> None:
+    files = {
+        "root/opt/app/solver": shared_object([entry(2, 80)]).ljust(5000, b"\0"),
+        "root/usr/local/cuda-12.8/lib64/libx.so": shared_object([entry(2, 120)]).ljust(5000, b"\0"),
+    }
+    push("why/own", "FROM scratch\nCOPY root/ /\nENV CUDA_VERSION=12.8.1\n", files=files)
+    image = f"{registry}/why/own:latest"
+    for gpu, wanted in (("L4", 0), ("RTX 5090", 11)):
+        code, found = why(image, "--gpu", gpu, "--driver", "580.95.05", env=engine_env)
+        assert (found["image"]["sms"], code) == (["8.0"], wanted), found
+
+
 def test_of_our_own_images_labels_are_enough(
     mini: tuple[Project, Built], engine_env: dict[str, str]
 ) -> None:
@@ -108,4 +153,8 @@ def test_of_our_own_images_labels_are_enough(
         assert (held["os"], held["python"]) == (image.cell["os"], "3.11")
         assert held["requirements"]["NVIDIA_REQUIRE_CUDA"].startswith("driver>=525.60.13")
         assert held["read_bytes"] < held["bytes"] * 0.05
+        assert held["glibc"] == ""
+        _, deep = why(str(image.ref), "--deep", *words, env=engine_env)
+        assert deep["image"]["read_bytes"] == deep["image"]["bytes"]
+        assert deep["image"]["glibc"] == {"debian12": "2.36", "debian13": "2.41"}[held["os"]]
         assert (code, found["verdict"]) == (0, "ok-minor-compat"), found

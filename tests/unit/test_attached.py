@@ -72,3 +72,19 @@ def test_a_program_at_a_terminal_stays_in_its_group(capfd: pytest.CaptureFixture
 def test_a_program_that_is_not_there_is_a_tool_error() -> None:
     with pytest.raises(ToolError, match="cannot start no-such-program"):
         attached.attach(["no-such-program"], has_terminal=False)
+
+
+def test_what_it_says_of_errors_can_be_listened_to(capfd: pytest.CaptureFixture[str]) -> None:
+    heard: list[bytes] = []
+    script = ["sh", "-c", "echo out; echo err >&2; printf last >&2; exit 7"]
+    assert attached.attach(script, has_terminal=False, on_error=heard.append) == 7
+    assert (b"".join(heard), capfd.readouterr()) == (b"err\nlast", ("out\n", ""))
+
+
+def test_a_child_that_holds_the_stream_open_holds_nobody_up() -> None:
+    heard: list[bytes] = []
+    start = time.monotonic()
+    script = ["sh", "-c", "echo err >&2; sleep 6 & exit 3"]
+    assert attached.attach(script, has_terminal=False, on_error=heard.append) == 3
+    assert heard == [b"err\n"]
+    assert time.monotonic() - start < 5

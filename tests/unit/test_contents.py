@@ -33,6 +33,9 @@ def image(
             ),
         ),
         pythons={"opt/python/lib/python3.11": "3.11.9"},
+        glibc="2.36",
+        system="debian12",
+        code={},
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import registry_fakes as fakes
+from elf_samples import entry, shared_object
 
 from gpulayers import inspection
 from gpulayers.cli import inspecting
@@ -17,6 +18,7 @@ from gpulayers.engine.registry import Descriptor, RegistryError, Response, diges
 from gpulayers.engine.registry.documents import parse_config
 from gpulayers.engine.registry.model import OCI_INDEX
 from gpulayers.errors import RemoteError
+from gpulayers.fatbin import EXACT
 from gpulayers.inspection import Inspected, Subject, tree
 from gpulayers.inspection.source import read_saved
 from gpulayers.inspection.tree import UnreadableError
@@ -298,3 +300,41 @@ def test_of_an_index_the_image_of_the_platform_is_taken() -> None:
     found = inspection.of_registry(fakes.client(transport), fakes.REF, "linux/arm64")
     assert found.digest == digest_of(fakes.MANIFEST), "the only one that there is"
     assert len(found.layers) == 2
+
+
+TORCH = f"{SITE}/torch/lib/libtorch_cuda.so"
+RELEASE = b"GNU C Library (Debian GLIBC 2.36-9+deb12u14) stable release version 2.36.\n"
+
+
+def test_gpu_code_is_read_where_it_is_asked_for_and_not_of_what_was_removed() -> None:
+    library = shared_object([entry(2, 80), entry(2, 90, EXACT)], [entry(1, 90)]).ljust(5000, b"\0")
+    whole = {TORCH: library, f"{SITE}/torch/x.py": b"x" * 5000, "usr/bin/tool": library[:4999]}
+    assert tree.read([tar(whole)]).code == {}
+    found = tree.read([tar(whole)], with_code=True)
+    assert {path: (c.sms, c.exact_sms, c.ptx) for path, c in found.code.items()} == {
+        TORCH: ({80}, {90}, {90}),
+        "usr/bin/tool": ({80}, {90}, {90}),
+    }
+    above = tree.read([tar({f"{SITE}/.wh.torch": b""})])
+    assert set(tree.merged([("", found), ("", above)])[0].code) == {"usr/bin/tool"}
+
+
+@pytest.mark.parametrize("cut", [1, 60, 100, 300])
+def test_a_library_with_a_hole_is_no_error(cut: int) -> None:
+    library = shared_object([entry(2, 80)]).ljust(5000, b"\0")
+    broken = (library[:64] + library[64 + cut :]).ljust(5000, b"\0")
+    files = {"a.so": broken, "b.so": library}
+    assert "b.so" in tree.read([tar(files)], with_code=True).code
+
+
+def test_glibc_and_the_os_are_read_of_their_own_files() -> None:
+    files = {
+        "usr/lib/x86_64-linux-gnu/libc.so.6": b"\x7fELF" + RELEASE,
+        "usr/lib/os-release": b'NAME="Ubuntu"\nID=ubuntu\nVERSION_ID="22.04"\n',
+        "opt/other/libc.so.6": b"not glibc",
+    }
+    found = tree.read([tar(files)])
+    assert set(found.libcs.values()) == {"2.36"}
+    assert found.systems == {"usr/lib/os-release": "ubuntu22.04"}
+    assert tree.parse_system(b"ID=arch\n") == "arch"
+    assert tree.parse_system(b"PRETTY_NAME=x\n") == ""

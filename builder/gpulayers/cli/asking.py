@@ -2,7 +2,6 @@
 
 import json
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -37,8 +36,9 @@ NAMES = {"os_name": "os", "packages": "with"}
 @click.option("--toolkit-mode", default="", type=click.Choice([*query.MODES]), help="Of the host.")
 @click.option("--sm", default="", metavar="X.Y,…", help="SASS that a plain CUDA program has.")
 @click.option("--ptx", default="", metavar="X.Y,…", help="PTX that it has.")
+@click.option("--deep", is_flag=True, help="Of --image: read every layer, and its GPU code.")
 @click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
-def why_command(*, as_json: bool, image: str, **words: str | tuple[str, ...]) -> None:
+def why_command(*, as_json: bool, image: str, deep: bool, **words: str | tuple[str, ...]) -> None:
     """Say whether a combination runs, by which facts, and what would.
 
     Exit code 0 for ok and ok-minor-compat, 10 for needs-forward-compat, 11 for broken, 12 for
@@ -48,7 +48,10 @@ def why_command(*, as_json: bool, image: str, **words: str | tuple[str, ...]) ->
     if bool(image) == bool(asked["framework"]):
         msg = "wanted --framework or --image, and not both"
         raise click.UsageError(msg)
-    seen = _look(image, asked) if image else None
+    if deep and not image:
+        msg = "--deep: wanted with --image"
+        raise click.UsageError(msg)
+    seen = _look(image, asked, deep=deep) if image else None
     beside = asked["with"] if isinstance(asked["with"], tuple) else ()
     for name in ("sm", "ptx"):
         asked[name] = tuple(part.strip() for part in str(asked[name]).split(",") if part.strip())
@@ -56,10 +59,7 @@ def why_command(*, as_json: bool, image: str, **words: str | tuple[str, ...]) ->
     try:
         parsed = query.parse(asked, facts)
         if seen is not None:
-            held = seen.contents
-            parsed = replace(
-                parsed, requirements=tuple(held.requirements.items()), compat=held.compat
-            )
+            parsed = seen.complete(parsed, facts)
         found = judge(parsed, facts)
     except ProjectError as error:
         raise usage_error(error) from error
@@ -75,11 +75,11 @@ def why_command(*, as_json: bool, image: str, **words: str | tuple[str, ...]) ->
     sys.exit(verdicts.EXIT_CODES[found.verdict])
 
 
-def _look(image: str, asked: dict[str, str | tuple[str, ...]]) -> "LookedAt":
+def _look(image: str, asked: dict[str, str | tuple[str, ...]], *, deep: bool) -> "LookedAt":
     """Look at an image, and put what it says in the place of what nobody said."""
     from gpulayers.cli.looked_at import look
 
-    seen = look(image, str(asked["platform"]))
+    seen = look(image, str(asked["platform"]), deep=deep)
     for name, text in seen.words().items():
         if not asked[name] and not (
             name in {"variant", "cuda"} and (asked["variant"] or asked["cuda"])

@@ -11,14 +11,36 @@ from typing import ParamSpec, TypeVar
 import click
 
 from gpulayers import launch
+from gpulayers.cli.known import hints
 from gpulayers.cli.named import image_of
 from gpulayers.cli.options import where
 from gpulayers.engine import attached
 from gpulayers.engine.docker import DockerEngine, EngineInfo
 from gpulayers.engine.registry import Registry
 
+KEPT_BYTES = 1 << 18
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class Tail:
+    """Standard error of a program, handed on as it comes, and the last of it kept."""
+
+    def __init__(self) -> None:
+        self._kept = b""
+
+    def take(self, piece: bytes) -> None:
+        """Hand on a piece."""
+        self._kept = (self._kept + piece)[-KEPT_BYTES:]
+        try:
+            sys.stderr.buffer.write(piece)
+            sys.stderr.buffer.flush()
+        except OSError:
+            pass  # nobody reads it any more: the program goes on all the same
+
+    def lines(self) -> list[str]:
+        """What was kept."""
+        return self._kept.decode("utf-8", errors="replace").splitlines()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +178,13 @@ def _launch(asked: Asked, change: Callable[[launch.Wish], launch.Wish] = lambda 
         shown = [word.replace(attached.HANDED, "FILE") for word in argv]
         click.echo(shlex.join(shown))
         return 0
-    return attached.attach(argv, handed=launch.handed(wish))
+    if interactive:  # a person sees both streams as one, and can ask `diagnose`
+        return attached.attach(argv, handed=launch.handed(wish))
+    told = Tail()
+    code = attached.attach(argv, handed=launch.handed(wish), on_error=told.take)
+    for hint in hints(told.lines()) if code else ():
+        click.echo(hint, err=True)
+    return code
 
 
 def _gpu(info: EngineInfo, wanted: str) -> tuple[str, ...]:

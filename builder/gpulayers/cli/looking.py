@@ -48,7 +48,8 @@ def check_command(
 
 def _counts(found: Sorting, *, cells: bool = False) -> str:
     of = ("cell " if len(found.kept) == 1 else "cells ") if cells else ""
-    return f"{len(found.kept)} {of}kept, {len(found.impossible)} impossible, {len(found.excluded)} excluded"
+    out = f"{len(found.impossible)} impossible, {len(found.excluded)} excluded"
+    return f"{len(found.kept)} {of}kept, {out}"
 
 
 @click.command("list", short_help="Show the cells: kept, impossible and excluded.")

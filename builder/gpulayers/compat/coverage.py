@@ -51,7 +51,8 @@ def rules(
     elif build.code == "runtime":
         yield _at_run_time(build, release, cc, facts)
     elif build.code == "wheel":
-        yield _in_wheel(build, release, cc, native, facts)
+        origin = subject.code_origin or build.origin
+        yield _in_wheel(build, origin, release, cc, native, facts)
         yield from _libraries(subject, cc, facts)
     else:
         text = f"for which GPUs {subject.title} has code was not read"
@@ -64,7 +65,7 @@ def _of_torch(
     version = subject.build.pins.get("torch", "").removeprefix("==")
     for torch in find.builds_of(facts, "torch", version, subject.build.platform):
         if torch.variant == subject.build.variant and subject.release is not None:
-            yield _in_wheel(torch, subject.release, cc, native, facts)
+            yield _in_wheel(torch, torch.origin, subject.release, cc, native, facts)
             text = f"the kernels that {subject.title} brings beside its torch were not read"
             yield warned("sass-coverage", text, subject.build.origin)
             return
@@ -103,6 +104,7 @@ def _at_run_time(build: Build, release: MajorMinor, cc: ComputeCapability, facts
 
 def _in_wheel(
     build: Build,
+    origin: Origin,
     release: MajorMinor,
     cc: ComputeCapability,
     native: MajorMinor | None,
@@ -113,15 +115,14 @@ def _in_wheel(
     found = [sm for sm in build.sms if runs_on(sm, cc, release)]
     if found or cc in build.exact_sms:
         best = max(found) if found else cc
-        return passed("sass-coverage", f"{title} has code for {best.format()}", build.origin, same)
+        return passed("sass-coverage", f"{title} has code for {best.format()}", origin, same)
     if any(ptx <= cc for ptx in build.ptx):
-        return _compiled(build, release, max(p for p in build.ptx if p <= cc), native, facts)
+        ptx = max(each for each in build.ptx if each <= cc)
+        return _compiled(build, origin, release, ptx, native, facts)
     has = ", ".join(sm.format() for sm in sorted(build.sms | build.exact_sms)) or "none"
     text = f"{title} has code for {has}, and nothing that runs on {cc.format()}"
     gap = facts.rules["sass-major-gap"].origin
-    return failed(
-        "sass-coverage", text, build.origin, *_exclusion(build, cc, facts), gap, error=NO_IMAGE
-    )
+    return failed("sass-coverage", text, origin, *_exclusion(build, cc, facts), gap, error=NO_IMAGE)
 
 
 def _exclusion(build: Build, cc: ComputeCapability, facts: Facts) -> tuple[Origin, ...]:
@@ -131,6 +132,7 @@ def _exclusion(build: Build, cc: ComputeCapability, facts: Facts) -> tuple[Origi
 
 def _compiled(
     build: Build,
+    origin: Origin,
     release: MajorMinor,
     ptx: ComputeCapability,
     native: MajorMinor | None,
@@ -141,12 +143,10 @@ def _compiled(
     made = build.cuda or newest_of(facts, release.major)
     text = f"there is PTX of {ptx.format()}, made by CUDA {made.format()}"
     if native is None:
-        return unknown("ptx", f"{text}; what the driver knows is not known", build.origin, rule)
+        return unknown("ptx", f"{text}; what the driver knows is not known", origin, rule)
     if native >= made:
-        return passed(
-            "ptx", f"{text}: the driver compiles it at the first start", build.origin, rule
-        )
+        return passed("ptx", f"{text}: the driver compiles it at the first start", origin, rule)
     text = f"{text}; the driver knows CUDA {native.format()} and cannot compile it"
     if build.cuda is None and native.major == release.major:
-        return unknown("ptx", f"{text}, unless an older one made it", build.origin, rule)
-    return failed("ptx", text, build.origin, rule, error=NO_PTX)
+        return unknown("ptx", f"{text}, unless an older one made it", origin, rule)
+    return failed("ptx", text, origin, rule, error=NO_PTX)

@@ -45,6 +45,8 @@ class Query:
     a bare branch or ``jetpackN``; ``python`` may be ``3.14t``; ``os``, ``python`` and ``base`` are
     "" where not said, ``toolkit_mode`` None. ``sms`` and ``ptx`` are for a plain CUDA program only.
     ``indexes`` are names of the indexes that wheels may come from, None for any that is known.
+    ``read_sms``, ``read_exact_sms`` (for that very chip only) and ``read_ptx`` were read out of an
+    image, and stand in the place of what the facts have of the framework.
     ``requirements`` are an image's own ``NVIDIA_REQUIRE_*`` by name, ``compat`` its folders of
     forward-compatibility libraries.
     """
@@ -63,6 +65,9 @@ class Query:
     sms: frozenset[ComputeCapability] = frozenset()
     ptx: frozenset[ComputeCapability] = frozenset()
     indexes: tuple[str, ...] | None = None
+    read_sms: frozenset[ComputeCapability] = frozenset()
+    read_exact_sms: frozenset[ComputeCapability] = frozenset()
+    read_ptx: frozenset[ComputeCapability] = frozenset()
     requirements: tuple[tuple[str, str], ...] = ()
     compat: tuple[str, ...] = ()
 

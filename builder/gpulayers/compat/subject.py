@@ -2,15 +2,18 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpulayers.compat.model import PLAIN_CUDA, Query, Reason, RuleName
 from gpulayers.compat.reasons import failed, passed, unknown
 from gpulayers.facts import find
-from gpulayers.facts.model import DISTRIBUTION_INDEX, Build, Facts, Toolkit
+from gpulayers.facts.model import DISTRIBUTION_INDEX, Build, Facts, Origin, Toolkit
 from gpulayers.versions import MajorMinor
 
 PLAIN = ("", "pypi")
+READ = Origin(
+    id="image/code", source="read out of the libraries of the image", read="", confidence="binary"
+)
 # NVIDIA's package of the CUDA runtime has the release in front of its version.
 PINNED = re.compile(r"==(\d+\.\d+)\.", re.ASCII)
 
@@ -21,13 +24,15 @@ class Subject:
 
     Shape: ``release`` is the CUDA release that its driver is judged by, None for a build without
     CUDA; ``libraries`` is that of the libraries installed with it, the newest of the major where
-    it asks for a range; ``reasons`` are those of its choice.
+    it asks for a range; ``reasons`` are those of its choice; ``code_origin`` says where its GPU
+    code was read, None: where all of the build is from.
     """
 
     build: Build
     release: MajorMinor | None
     libraries: MajorMinor | None
     reasons: tuple[Reason, ...]
+    code_origin: Origin | None = None
 
     @property
     def title(self) -> str:
@@ -58,12 +63,33 @@ def choose(query: Query, facts: Facts) -> Subject | Reason:
     if not served:
         return _on_other_index(query, every, here)
     found = min(served, key=lambda build: not build.is_default)
-    return Subject(
+    subject = Subject(
         build=found,
         release=_release(query, found, facts),
         libraries=_libraries(query, found, facts),
         reasons=tuple(_of_build(found)),
     )
+    return _as_read(subject, query)
+
+
+def _as_read(subject: Subject, query: Query) -> Subject:
+    """The same with the GPU code that was read out of an image, where some was.
+
+    Shape: a framework that compiles at run time does so whatever its libraries hold; what a person
+    says of a program goes first.
+    """
+    was_read = query.read_sms or query.read_exact_sms or query.read_ptx
+    compiles = subject.build.code == "runtime" and subject.build.package != PLAIN_CUDA
+    if not was_read or query.sms or query.ptx or compiles:
+        return subject
+    build = replace(
+        subject.build,
+        code="wheel",
+        sms=query.read_sms,
+        exact_sms=query.read_exact_sms,
+        ptx=query.read_ptx,
+    )
+    return replace(subject, build=build, code_origin=READ)
 
 
 def _nothing_known(query: Query, facts: Facts) -> Reason:
@@ -179,12 +205,13 @@ def _plain(query: Query, facts: Facts) -> Subject | Reason:
     version = query.framework.version
     for toolkit in facts.toolkits:
         if toolkit.version.text == version:
-            return Subject(
+            subject = Subject(
                 build=_program(query, toolkit),
                 release=toolkit.release,
                 libraries=toolkit.release,
                 reasons=(),
             )
+            return _as_read(subject, query)
     near = ", ".join(each.version.text for each in facts.toolkits[-3:])
     text = f"there is no CUDA toolkit {version} in the facts; the newest are {near}"
     return unknown("wheel-exists", text, facts.toolkits[-1].origin)

@@ -7,11 +7,14 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
+from typing import IO
 
 from gpulayers.engine import process
 
 # In the command line this word stands for the path of the text that is handed over.
 HANDED = "@handed@"
+PIECE = 1 << 16
+LAST_WORDS_S = 2.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 # From a terminal these reach the program without us; a second one would be one too many.
 OF_TERMINAL = frozenset({signal.SIGINT, signal.SIGQUIT})
@@ -23,12 +26,14 @@ def attach(
     env: Mapping[str, str] | None = None,
     handed: str = "",
     has_terminal: bool | None = None,
+    on_error: Callable[[bytes], object] | None = None,
 ) -> int:
     """Run a program on our own standard input and output, and return its exit status.
 
     Shape: signals that we get are passed on to it; the status is 128 and the signal's number where
     one ended it. ``handed`` is a text, such as passwords, that is in no command line, environment
     or file: the program reads it from the path that takes the place of ``HANDED`` in ``argv``.
+    ``on_error`` gets what it writes to standard error, which then is no terminal for it.
     Raises: ToolError: it cannot be started.
     """
     terminal = sys.stdin.isatty() if has_terminal is None else has_terminal
@@ -36,11 +41,37 @@ def attach(
         words = [word.replace(HANDED, f"/proc/self/fd/{file}") for word in argv]
         # A program that reads a terminal must stay in the group that the terminal belongs to.
         child = process.start_attached(
-            words, env=env, own_group=not terminal, files=() if file < 0 else (file,)
+            words,
+            env=env,
+            own_group=not terminal,
+            files=() if file < 0 else (file,),
+            has_our_stderr=on_error is None,
         )
         pass_to(child.send_signal)
-        code = child.wait()
+        with _followed(child.stderr, on_error):
+            code = child.wait()
     return code if code >= 0 else 128 - code
+
+
+@contextmanager
+def _followed(stream: IO[bytes] | None, take: Callable[[bytes], object] | None) -> Iterator[None]:
+    """Hand on what comes on a stream, as it comes, until the program has ended."""
+    if stream is None or take is None:
+        yield
+        return
+
+    def follow() -> None:
+        with stream:
+            while piece := os.read(stream.fileno(), PIECE):
+                take(piece)
+
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        # What it left running may hold the stream open for ever.
+        thread.join(LAST_WORDS_S)
 
 
 @contextmanager

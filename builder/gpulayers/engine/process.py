@@ -209,8 +209,11 @@ def start_attached(
     env: Mapping[str, str] | None = None,
     own_group: bool,
     files: Sequence[int] = (),
+    has_our_stderr: bool = True,
 ) -> "subprocess.Popen[bytes]":
     """Start a program on our own standard streams; ``files`` are ours that it may read too.
+
+    Shape: without ``has_our_stderr`` what it says of errors comes to us as a stream.
 
     Raises: ToolError: it cannot be started.
     """
@@ -219,6 +222,7 @@ def start_attached(
             list(argv),
             env={**os.environ, **(env or {})},
             pass_fds=tuple(files),
+            stderr=None if has_our_stderr else subprocess.PIPE,
             process_group=0 if own_group else None,
         )
     except OSError as error:

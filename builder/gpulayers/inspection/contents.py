@@ -5,11 +5,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpulayers.compat.model import PLAIN_CUDA
+from gpulayers.fatbin import Code
 from gpulayers.inspection.model import Inspected
 from gpulayers.versions import Pin
 
 LABEL = "io.gpulayers"
 OURS = "a label of gpulayers"
+# Folders of packages whose libraries hold a framework's GPU code.
+CODE_OF: Mapping[str, re.Pattern[str]] = {
+    name: re.compile(rf"/(?:site|dist)-packages/(?:{folders})/")
+    for name, folders in (
+        ("vllm", "torch"),
+        ("torch", "torch"),
+        ("tensorflow", "tensorflow"),
+        ("jax", r"jaxlib|jax_cuda\d+_plugin|jax_plugins"),
+        ("onnxruntime-gpu", "onnxruntime"),
+    )
+}
 # A package to the framework that it stands for; those that stand on others first.
 FRAMEWORKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), name)
@@ -25,6 +37,8 @@ FRAMEWORKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 CUDA_OF_CUPY = re.compile(r"cupy-cuda(\d+)x")
 LOCAL = re.compile(r"(?P<version>[^+]+)\+(?P<variant>cu\d{2,3}|cpu)\b")
 RUNTIME = re.compile(r"nvidia-cuda-runtime(-cu\d+)?")
+# NVIDIA's own libraries have code for all GPUs of their release, whatever the program has.
+OF_CUDA = re.compile(r"(^|/)usr/local/cuda|(^|/)nvidia/|(^|/)opt/nvidia/")
 COMPAT = re.compile(r"(^|/)cuda[^/]*/compat/")
 REQUIRE = re.compile(r"NVIDIA_REQUIRE_(?!JETPACK)\w+")
 
@@ -36,7 +50,8 @@ class Contents:
     Shape: ``framework`` is None where nothing that is known was found; ``variant`` and ``cuda`` as
     in a query, at most one of them; ``requirements`` are its ``NVIDIA_REQUIRE_*`` by name;
     ``compat`` are folders of forward-compatibility libraries; ``seen`` says in words where each
-    thing was read; ``by_label`` that the image itself says what it is.
+    thing was read; ``by_label`` that the image itself says what it is; ``code`` is the GPU code of
+    the framework, or of all programs where there is none, nothing where it was not read.
     """
 
     framework: Pin | None
@@ -45,6 +60,8 @@ class Contents:
     python: str
     os: str
     cudnn: str
+    glibc: str
+    code: Code
     requirements: Mapping[str, str]
     compat: tuple[str, ...]
     seen: Mapping[str, str]
@@ -67,13 +84,28 @@ def contents(found: Inspected) -> Contents:
         variant=variant,
         cuda=cuda,
         python=".".join(python.split(".")[:2]),
-        os=labels.get(f"{LABEL}.os", ""),
+        os=labels.get(f"{LABEL}.os", found.system),
         cudnn=cudnn,
+        glibc=found.glibc,
+        code=_code(found, framework),
         requirements=requirements,
         compat=tuple(compat),
         seen=seen,
         by_label=seen.get("framework") == OURS,
     )
+
+
+def _code(found: Inspected, framework: Pin | None) -> Code:
+    whole = Code()
+    if any(layer.unread for layer in found.layers):
+        return whole  # half a list is a wrong one
+    if framework is None or (framework.name != PLAIN_CUDA and framework.name not in CODE_OF):
+        return whole
+    for path, code in found.code.items():
+        own = CODE_OF.get(framework.name)
+        if (own is None and not OF_CUDA.search(path)) or (own and own.search(f"/{path}")):
+            whole.add(code)
+    return whole
 
 
 def _framework(

@@ -29,12 +29,14 @@ def examine(
     steps: Sequence[str] = (),
     sbom: Mapping[str, str] | None = None,
     cap_bytes: int | None,
+    with_code: bool = False,
     on_layer: Callable[[Layer], None] = lambda _: None,
 ) -> Inspected:
     """Look at an image.
 
     Shape: ``steps`` name its layers from the lowest where they are known; ``sbom`` maps packages
-    to versions; ``on_layer`` is told of each layer before it is read.
+    to versions; ``with_code`` looks for GPU code in the layers that are read; ``on_layer`` is told
+    of each before it is.
     Units: layers of more than ``cap_bytes`` compressed are not read; None reads all, 0 none.
     Raises: RemoteError: a layer cannot be fetched.
     """
@@ -50,7 +52,7 @@ def examine(
         )
         if not layer.unread:
             on_layer(layer)
-            layer = _read(subject, blob, layer, trees)
+            layer = _read(subject, blob, layer, trees, with_code=with_code)
         layers.append(layer)
     whole, owner_of = tree.merged(trees)
     return _found(subject, tuple(layers), whole, owner_of, sbom or {})
@@ -62,9 +64,16 @@ def _why(blob: Descriptor, cap_bytes: int | None) -> str:
     return f"more than {cap_bytes // MB} MB" if cap_bytes else "not asked for"
 
 
-def _read(subject: Subject, blob: Descriptor, layer: Layer, trees: list[tuple[str, Tree]]) -> Layer:
+def _read(
+    subject: Subject,
+    blob: Descriptor,
+    layer: Layer,
+    trees: list[tuple[str, Tree]],
+    *,
+    with_code: bool,
+) -> Layer:
     try:
-        trees.append((layer.owner, tree.read(subject.open(blob))))
+        trees.append((layer.owner, tree.read(subject.open(blob), with_code=with_code)))
     except UnreadableError as error:
         return replace(layer, unread=f"unreadable: {error}")
     return layer
@@ -118,7 +127,16 @@ def _found(
             for path, size in sorted(whole.libraries.items())
         ),
         pythons=dict(sorted(whole.pythons.items())),
+        glibc=_only(whole.libcs),
+        system=_only(whole.systems),
+        code=dict(sorted(whole.code.items())),
     )
+
+
+def _only(found: Mapping[str, str]) -> str:
+    """What all files say; "" where there is none, or they say several things."""
+    values = set(found.values())
+    return values.pop() if len(values) == 1 else ""
 
 
 def _redacted(table: Mapping[str, str]) -> dict[str, str]:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from gpulayers.fatbin import Code
+
 # Layers of more are read only when asked for: CUDA's weigh half a gigabyte each.
 CAP_BYTES = 64 * 10**6
 KEY_LABEL = "io.gpulayers.key"
@@ -58,7 +60,8 @@ class Inspected:
 
     Shape: ``key`` is "" for images that are not ours; ``layers`` run from the base upwards; wheels
     and libraries are sorted; ``pythons`` maps a folder (``opt/python/lib/python3.11``) to its
-    release.
+    release; ``glibc`` is a release, ``system`` an OS as ``debian12``, both "" where not seen;
+    ``code`` maps files that are not CUDA's own to the GPU code in them, where it was asked for.
     """
 
     name: str
@@ -76,6 +79,9 @@ class Inspected:
     wheels: tuple[Wheel, ...]
     libraries: tuple[Library, ...]
     pythons: Mapping[str, str]
+    glibc: str
+    system: str
+    code: Mapping[str, Code]
 
     @property
     def size_bytes(self) -> int:
@@ -111,4 +117,6 @@ def format_json(found: Inspected) -> dict[str, object]:
             for x in found.libraries
         ],
         "pythons": dict(found.pythons),
+        "glibc": found.glibc,
+        "system": found.system,
     }

@@ -3,19 +3,24 @@
 import gzip
 import io
 import re
+import shutil
 import sys
 import tarfile
+import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
+
+from gpulayers import fatbin
+from gpulayers.fatbin import Code
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
 
-V = TypeVar("V", tuple[str, str], int, str)
+V = TypeVar("V", tuple[str, str], int, str, Code)
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 BUFFER = 1 << 20
 METADATA_BYTES = 64 << 10
@@ -27,6 +32,14 @@ CUDA = re.compile(
     r"|cufile|nvshmem_host|nvinfer\w*|nvvm)\.so[.\d]*$"
 )
 DRIVER = re.compile(r"(?:^|/)lib(?:cuda|nvidia-ml|nvidia-ptxjitcompiler)\.so[.\d]*$")
+LIBC = re.compile(r"(?:^|/)libc(?:\.so\.6|-2\.\d+\.so)$")
+LIBC_BYTES = 16 << 20
+# What glibc says of itself when it is run as a program.
+GLIBC = re.compile(rb"GNU C Library [^\n]*release version (\d+\.\d+)")
+SYSTEM = re.compile(r"(?:^|/)(?:etc|usr/lib)/os-release$")
+SYSTEM_BYTES = 64 << 10
+# Smaller ones hold no GPU code worth the reading.
+CODE_BYTES = 4096
 # OCI image specification, "Whiteouts".
 GONE, OPAQUE = ".wh.", ".wh..wh..opq"
 
@@ -40,12 +53,17 @@ class Tree:
     """What was seen in one layer, by path without a slash at its start.
 
     Shape: ``gone`` are paths that it takes away from the layers below, folders that it empties
-    end with a slash; ``wheels`` maps a METADATA file to name and version.
+    end with a slash; ``wheels`` maps a METADATA file to name and version; ``code`` has the GPU code
+    of files that are not CUDA's own, where that was asked for; ``libcs`` are releases of glibc,
+    ``systems`` an OS as ``debian12``.
     """
 
     wheels: dict[str, tuple[str, str]] = field(default_factory=dict)
     libraries: dict[str, int] = field(default_factory=dict)
     pythons: dict[str, str] = field(default_factory=dict)
+    libcs: dict[str, str] = field(default_factory=dict)
+    systems: dict[str, str] = field(default_factory=dict)
+    code: dict[str, Code] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
 
 
@@ -70,9 +88,11 @@ class _Pieces(io.RawIOBase):
         return count
 
 
-def read(pieces: Iterable[bytes]) -> Tree:
+def read(pieces: Iterable[bytes], *, with_code: bool = False) -> Tree:
     """Read a layer: a tar, plain or packed with gzip or zstd, as a registry has it.
 
+    Shape: ``with_code`` looks into each ELF file for GPU code, which takes room on the disk for the
+    biggest of them.
     Raises: UnreadableError: it is none; and what the pieces raise.
     """
     source = iter(pieces)
@@ -83,7 +103,7 @@ def read(pieces: Iterable[bytes]) -> Tree:
         with tarfile.open(fileobj=_unpacked(raw), mode="r|", bufsize=BUFFER) as archive:
             while (member := archive.next()) is not None:
                 vars(archive)["members"].clear()  # a layer can have a hundred thousand
-                _look(archive, member, tree)
+                _look(archive, member, tree, with_code=with_code)
     except (tarfile.TarError, zlib.error, zstd.ZstdError, EOFError, gzip.BadGzipFile) as error:
         raise UnreadableError(" ".join(str(error).split()) or type(error).__name__) from error
     for _ in source:  # to the end, where its digest is compared
@@ -100,7 +120,9 @@ def _unpacked(raw: "io.BufferedReader[_Pieces]") -> io.BufferedIOBase:
     return raw
 
 
-def _look(archive: tarfile.TarFile, member: tarfile.TarInfo, tree: Tree) -> None:
+def _look(
+    archive: tarfile.TarFile, member: tarfile.TarInfo, tree: Tree, *, with_code: bool
+) -> None:
     path = member.name.removeprefix("./").strip("/")
     folder, _, name = path.rpartition("/")
     if name == OPAQUE:
@@ -110,12 +132,57 @@ def _look(archive: tarfile.TarFile, member: tarfile.TarInfo, tree: Tree) -> None
     elif not member.isfile():
         return
     elif METADATA.search(path):
-        file = archive.extractfile(member)
-        tree.wheels[path] = parse_metadata(file.read(METADATA_BYTES) if file is not None else b"")
+        tree.wheels[path] = parse_metadata(_start(archive, member, METADATA_BYTES))
     elif CUDA.search(path) or DRIVER.search(path):
         tree.libraries[path] = member.size
-    elif (found := PYTHON.match(path)) is not None:
+    elif not _note_system(archive, member, path, tree) and with_code:
+        _note_code(archive, member, path, tree)
+
+
+def _note_system(archive: tarfile.TarFile, member: tarfile.TarInfo, path: str, tree: Tree) -> bool:
+    """Note a file that tells of Python, glibc or the OS; whether it is one."""
+    if (found := PYTHON.match(path)) is not None:
         tree.pythons[found["folder"]] = found["release"]
+    elif LIBC.search(path):
+        release = GLIBC.search(_start(archive, member, LIBC_BYTES))
+        if release is not None:
+            tree.libcs[path] = release[1].decode()
+    elif SYSTEM.search(path):
+        tree.systems[path] = parse_system(_start(archive, member, SYSTEM_BYTES))
+    else:
+        return False
+    return True
+
+
+def _start(archive: tarfile.TarFile, member: tarfile.TarInfo, most: int) -> bytes:
+    file = archive.extractfile(member)
+    return file.read(most) if file is not None else b""
+
+
+def _note_code(archive: tarfile.TarFile, member: tarfile.TarInfo, path: str, tree: Tree) -> None:
+    file = archive.extractfile(member) if member.size >= CODE_BYTES else None
+    start = file.read(len(fatbin.ELF)) if file is not None else b""
+    if file is None or start != fatbin.ELF:
+        return
+    # Its table of sections stands at its end, and the layer comes as a stream.
+    with tempfile.TemporaryFile() as copy:
+        copy.write(start)
+        shutil.copyfileobj(file, copy, BUFFER)
+        copy.flush()
+        code = fatbin.read(copy)
+    if code:
+        tree.code[path] = code
+
+
+def parse_system(data: bytes) -> str:
+    """An OS as ``debian12`` or ``ubuntu22.04``, "" where os-release does not say it.
+
+    Source: os-release(5): ID and VERSION_ID, with or without quotes.
+    """
+    lines = data.decode("utf-8", errors="replace").splitlines()
+    found = dict(line.split("=", 1) for line in lines if "=" in line)
+    name, version = (found.get(key, "").strip(" \"'") for key in ("ID", "VERSION_ID"))
+    return f"{name}{version}" if name else ""
 
 
 def parse_metadata(data: bytes) -> tuple[str, str]:
@@ -133,9 +200,15 @@ def merged(trees: Iterable[tuple[str, Tree]]) -> tuple[Tree, dict[str, str]]:
             _remove(whole.wheels, gone)
             _remove(whole.libraries, gone)
             _remove(whole.pythons, gone)
+            _remove(whole.libcs, gone)
+            _remove(whole.systems, gone)
+            _remove(whole.code, gone)
         whole.wheels |= tree.wheels
         whole.libraries |= tree.libraries
         whole.pythons |= tree.pythons
+        whole.libcs |= tree.libcs
+        whole.systems |= tree.systems
+        whole.code |= tree.code
         owners |= dict.fromkeys((*tree.wheels, *tree.libraries, *tree.pythons), owner)
     return whole, owners
 

@@ -1,13 +1,14 @@
 """The tools that compare facts with wheels."""
 
-import struct
 import zipfile
 from pathlib import Path
 
 import pytest
+from elf_samples import entry, shared_object
 
 import read_sass
 import refresh_facts
+from gpulayers import fatbin
 from refresh_facts import Seen, changed, seen, together
 
 ROW = """\
@@ -88,37 +89,9 @@ def test_the_packages_with_the_wheels_are_asked(
     assert refresh_facts.distributions(row) == packages
 
 
-def entry(kind: int, arch: int, flags: int = 0) -> bytes:
-    code = b"c" * 24
-    head = bytearray(64)
-    struct.pack_into("<HHIQ", head, 0, kind, 0, len(head), len(code))
-    struct.pack_into("<I", head, 28, arch)
-    struct.pack_into("<Q", head, 40, flags)
-    return bytes(head) + code
-
-
-def shared_object(*fat_binaries: list[bytes]) -> bytes:
-    """An ELF file with one section of GPU code."""
-    body = b"".join(
-        struct.pack("<IHHQ", read_sass.MAGIC, 1, 16, len(b"".join(each)))
-        + b"".join(each)
-        + b"\0" * 8
-        for each in fat_binaries
-    )
-    names = b"\0.nv_fatbin\0.shstrtab\0"
-    table = 64 + len(body) + len(names)
-    head = bytearray(64)
-    head[:5] = b"\x7fELF\x02"
-    struct.pack_into("<Q", head, 0x28, table)
-    struct.pack_into("<HHH", head, 0x3A, 64, 3, 2)
-    rows = [(0, 0, 0), (1, 64, len(body)), (12, 64 + len(body), len(names))]
-    packed = [struct.pack("<IIQQQQ", n, 1, 0, 0, at, size).ljust(64, b"\0") for n, at, size in rows]
-    return bytes(head) + body + names + b"".join(packed)
-
-
 def test_the_code_of_a_wheel_is_read_from_its_shared_objects(tmp_path: Path) -> None:
     wheel = tmp_path / "x.whl"
-    exact = read_sass.EXACT
+    exact = fatbin.EXACT
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr(
             "x/a.so.1", shared_object([entry(2, 80), entry(2, 90, exact)], [entry(1, 90)])
@@ -127,7 +100,7 @@ def test_the_code_of_a_wheel_is_read_from_its_shared_objects(tmp_path: Path) -> 
         archive.writestr("x/plain.so", b"no ELF file")
         archive.writestr("x/empty.so", b"")
         archive.writestr("x/c.py", "x = 1")
-    code = read_sass.of_wheel(wheel)
+    code, files = read_sass.of_wheel(wheel)
     assert (code.sms, code.exact_sms, code.ptx) == ({80, 120}, {90}, {90})
-    assert code.files == ["x/a.so.1", "x/b.so"]
+    assert files == ["x/a.so.1", "x/b.so"]
     assert read_sass.shown([*code.sms]) == '["8.0", "12.0"]'
