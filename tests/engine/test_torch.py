@@ -7,11 +7,16 @@ takes 25 GB of disk.
 import os
 import secrets
 import sys
+import tomllib
+from collections.abc import Mapping
+from typing import Any
 
 import fleet
 import pytest
 from fleet import Built, Project
+from standin_driver import StandIn
 
+from gpulayers import diagnose
 from gpulayers.engine import process
 
 BUILD_S = 5400.0
@@ -32,6 +37,8 @@ framework = ["torch==2.8.0"]
 [python."3.11"]
 sources = ["debian:bookworm"]
 """
+SAID = tomllib.loads((fleet.ROOT / "tests/unit/torch.toml").read_text("utf-8"))["said"]
+START = "import torch; print(torch.cuda.is_available()); torch.zeros(3).cuda()"
 
 pytestmark = [
     pytest.mark.slow,
@@ -78,3 +85,18 @@ def test_torch_and_each_big_library_are_layers_of_their_own(built: Built) -> Non
 def test_the_parts_of_cuda_are_those_that_torch_asks_for(built: Built) -> None:
     (image,) = built.images.values()
     assert "nvidia-cublas-cu12-12.8.4.1" in [step for step, _ in image.digests()]
+
+
+@pytest.mark.parametrize("said", SAID, ids=lambda said: said["name"])
+def test_what_torch_says_of_a_driver_is_known(
+    said: Mapping[str, Any], built: Built, standin: StandIn
+) -> None:
+    (image,) = built.images.values()
+    argv = ["docker", "run", "--rm", "--network=none"]
+    if said["driver"]:
+        standin.install(*said["standin"])
+        argv.append(f"--device={standin.kind}=all")
+    done = process.run([*argv, str(image.ref), "python", "-c", START], timeout_s=300)
+    text = f"{done.stdout}\n{done.stderr}"
+    assert [each.error.name for each in diagnose.find(text.splitlines())] == said["errors"], text
+    assert said["text"].splitlines()[-1] in text

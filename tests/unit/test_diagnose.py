@@ -30,6 +30,15 @@ def test_there_are_enough_threads() -> None:
     assert len({thread["url"] for thread in THREADS}) >= 25
 
 
+SAID = tomllib.loads(Path(__file__).with_name("torch.toml").read_text("utf-8"))["said"]
+
+
+@pytest.mark.parametrize("said", SAID, ids=lambda said: said["name"])
+def test_what_torch_itself_says_is_known(said: Mapping[str, Any]) -> None:
+    found = diagnose.find(said["text"].splitlines())
+    assert [finding.error.name for finding in found] == said["errors"]
+
+
 # `demo-build.log` is a build without the lines that told what the building machine lacked.
 ORDINARY = sorted((Path(__file__).parent / "logs").glob("*.log"))
 
