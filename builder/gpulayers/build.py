@@ -23,7 +23,7 @@ from gpulayers.errors import GpulayersError, ToolError
 from gpulayers.failure import classify
 from gpulayers.inputs import Inputs
 from gpulayers.inputs.given import Given
-from gpulayers.plan.model import IDENTITY, Image, Step
+from gpulayers.plan.model import IDENTITY, Image, Step, layer_steps
 from gpulayers.record import Failure, Layer
 from gpulayers.render import mounts
 from gpulayers.render.bake import COMPRESSION
@@ -31,6 +31,7 @@ from gpulayers.render.files import BAKE_FILE
 
 STAGE = re.compile(r"^\[(?:\S+ )?(?P<stage>[a-z0-9][a-z0-9.-]*)\s+\d+/\d+\]")
 PUSH_WORK = ("exporting to image", "pushing", "exporting manifest")
+DUPLICATES = "duplicates:"  # how lines of that check begin
 CLIENT = "the builder"
 # BuildKit itself has tried a broken push for some 5 s by then.
 PAUSES_S = (2.0,)
@@ -156,10 +157,12 @@ def failure(image: Image, said: StepFailure, *, cls: str, tools: Step, repeat: s
 
 
 def class_of(image: Image, said: StepFailure, *, tools: Step, space: SpaceWatch | None) -> str:
-    """The class of a failed build; the identity check is a step like others, and one of its own."""
+    """The class of a failed build; a check inside it is a step like others, with its own class."""
     cls = classify(said, disk_is_full=space is not None and space.was_full())
-    is_identity = failed_step(image, said, tools) == IDENTITY
-    return "identity-mismatch" if is_identity and cls == "build-step-failed" else cls
+    if failed_step(image, said, tools) != IDENTITY or cls != "build-step-failed":
+        return cls
+    is_double = any(line.startswith(DUPLICATES) for line in said.lines)
+    return "duplicate-content" if is_double else "identity-mismatch"
 
 
 def trouble(error: GpulayersError, repeat: str) -> Failure:
@@ -203,10 +206,8 @@ def _judged(outcome: Outcome, judge: Callable[[StepFailure], str]) -> tuple[Outc
 
 def layers(image: Image, manifest: Manifest) -> tuple[Layer, ...]:
     """The layers of a built image with the steps that made them, lowest first."""
-    names = list(image.layer_names)
-    of_base = len(manifest.layers) - len(names)
-    steps = ["base"] * of_base + names
+    steps = layer_steps(image, len(manifest.layers))
     return tuple(
         Layer(digest=blob.digest, size_bytes=blob.size_bytes, step=step)
-        for blob, step in zip(manifest.layers, steps[max(0, -of_base) :], strict=False)
+        for blob, step in zip(manifest.layers, steps, strict=True)
     )

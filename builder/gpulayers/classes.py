@@ -97,6 +97,12 @@ _KINDS = (
         remedy="`gpulayers lock`, and look at the layer's requirements",
     ),
     Kind(
+        name="duplicate-content",
+        word="duplicates",
+        cause="big content stands twice in an image, or CUDA comes from the base and from packages",
+        remedy="a base without CUDA, or one source of that content; else `[budget] duplicate-mb`",
+    ),
+    Kind(
         name="secret-found",
         word="secrets",
         cause="a secret stands in an image's environment or history",

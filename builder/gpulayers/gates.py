@@ -2,14 +2,15 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpulayers.engine.registry import Manifest
 from gpulayers.errors import GpulayersError
+from gpulayers.growth import Candidate, Released, excess
 from gpulayers.matrix.model import Budget
-from gpulayers.plan.model import Image
+from gpulayers.plan.model import Image, layer_steps
 from gpulayers.publish import size_violations
 from gpulayers.record import Gate, GateName, not_run
 from gpulayers.refs import ImageRef
@@ -19,8 +20,6 @@ from gpulayers.scan.scanner import Scanner
 from gpulayers.smoke.model import Check, Level, SmokeReport
 from gpulayers.smoke.run import Engine, Options, Subject
 from gpulayers.smoke.run import run as run_smoke
-
-NO_DUPLICATES = not_run("not-checked", "duplicate content is not looked for in this version")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,26 +41,43 @@ class Gatekeeper:
     slots: threading.Semaphore
 
     def judge(
-        self, image: Image, ref: ImageRef, manifest: Manifest, identity: Gate
+        self,
+        image: Image,
+        ref: ImageRef,
+        manifest: Manifest,
+        inside: Mapping[GateName, Gate],
+        released: Released | None = None,
     ) -> dict[GateName, Gate]:
-        """All gates of an image; a failed one does not keep the others from being asked."""
+        """All gates of an image; a failed one does not keep the others from being asked.
+
+        Shape: ``inside`` are those that were checked inside the build; ``released`` is the image
+        that it would take the place of.
+        """
         scan, secrets = self._scan(image, ref)
         return {
-            "identity": identity,
+            "identity": inside["identity"],
             "secrets": secrets,
-            "duplicates": NO_DUPLICATES,
-            "size": _timed(lambda: self._size(manifest)),
+            "duplicates": inside["duplicates"],
+            "size": _timed(lambda: self._size(image, manifest, released)),
             "scan": scan,
             "smoke": self._smoke(image, ref),
         }
 
-    def _size(self, manifest: Manifest) -> Gate:
-        over = size_violations(manifest, self.budget)
-        if over:
-            return Gate(status="failed", cls="over-budget", text="; ".join(over), seconds=0.0)
-        if self.budget.image_mb is None and self.budget.layer_mb is None:
-            return not_run("no-budget", "matrix.toml has no [budget]")
-        return Gate(status="passed", cls="", text="", seconds=0.0)
+    def _size(self, image: Image, manifest: Manifest, released: Released | None) -> Gate:
+        budget = self.budget
+        over = list(size_violations(manifest, budget))
+        if released is not None and budget.growth_mb is not None:
+            steps = layer_steps(image, len(manifest.layers))
+            new = Candidate(manifest=manifest, steps=steps, labels=image.config.labels)
+            over.append(excess(new, released, growth_mb=budget.growth_mb))
+        if any(over):
+            text = "; ".join(filter(None, over))
+            return Gate(status="failed", cls="over-budget", text=text, seconds=0.0)
+        if (budget.image_mb, budget.layer_mb, budget.growth_mb) == (None, None, None):
+            return not_run("no-budget", "matrix.toml has no limit in [budget]")
+        first = budget.growth_mb is not None and released is None
+        text = "nothing is released that it could have grown from" if first else ""
+        return Gate(status="passed", cls="", text=text, seconds=0.0)
 
     def _scan(self, image: Image, ref: ImageRef) -> tuple[Gate, Gate]:
         if self.scanner is None:

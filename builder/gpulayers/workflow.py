@@ -17,6 +17,7 @@ from gpulayers.engine.registry import Manifest, Registry
 from gpulayers.errors import GpulayersError, ProjectError
 from gpulayers.failure import is_login_refused
 from gpulayers.gates import Gatekeeper
+from gpulayers.growth import Released
 from gpulayers.history import History
 from gpulayers.plan.model import Image, Plan
 from gpulayers.record import (
@@ -32,7 +33,9 @@ from gpulayers.record import (
 )
 from gpulayers.refs import ImageRef
 
-IDENTITY_BEFORE = "checked inside the build that made it"
+BEFORE = "checked inside the build that made it"
+# The gates that stop a push from inside the build, in their order there.
+INSIDE: tuple[GateName, ...] = ("identity", "duplicates")
 STOPPED = "the run was stopped"
 # After an interrupt, for programs to end and containers to be removed.
 STOP_S = 6.0
@@ -182,8 +185,7 @@ class Run:
             return self._built(image)
         digest, has_passed = there
         known = self.records.read_gates(digest) if has_passed else None
-        identity = Gate(status="passed", cls="", text=IDENTITY_BEFORE, seconds=0.0)
-        return self._gated(image, digest, status="cached", identity=identity, known=known)
+        return self._gated(image, digest, status="cached", inside=_inside(BEFORE), known=known)
 
     def _built(self, image: Image) -> ImageRecord:
         blocked = self._blocked(image)
@@ -198,8 +200,7 @@ class Run:
             lambda cls, pause_s: self._waited(image, cls, pause_s),
         )
         if outcome.failure is None:
-            identity = Gate(status="passed", cls="", text="", seconds=0.0)
-            return self._gated(image, outcome.digest, status="built", identity=identity)
+            return self._gated(image, outcome.digest, status="built", inside=_inside(""))
         if self._stop.is_set():
             return _interrupted(image)
         return self._broken(image, outcome.failure, cls)
@@ -246,10 +247,11 @@ class Run:
                 self._failed_stages.add(broken.stage)
         reason = f"not built: step {failure.step} failed"
         found = no_gates("not-built", reason)
-        if failure.blocks == "identity":
-            lines = [line for line in failure.stderr_tail if line.startswith("identity:")]
-            text = "; ".join(lines) or failure.stderr_tail[-1]
-            found["identity"] = Gate(status="failed", cls=failure.cls, text=text, seconds=0.0)
+        for word in INSIDE:
+            if failure.blocks == word:
+                lines = [line for line in failure.stderr_tail if line.startswith(f"{word}:")]
+                text = "; ".join(lines) or failure.stderr_tail[-1]
+                found[word] = Gate(status="failed", cls=failure.cls, text=text, seconds=0.0)
         return _record(image, status="failed", gates=found, failure=failure)
 
     def _gated(
@@ -258,7 +260,7 @@ class Run:
         digest: str,
         *,
         status: ImageStatus,
-        identity: Gate,
+        inside: Mapping[GateName, Gate],
         known: Mapping[GateName, Gate] | None = None,
     ) -> ImageRecord:
         ref = self._ref(image.staging).with_digest(digest)
@@ -266,7 +268,7 @@ class Run:
         self.listener.sent(image, self._count(manifest, new=status == "built"))
         if known is None:
             self.listener.state(image, "gates")
-            found = self.keeper.judge(image, ref, manifest, identity)
+            found = self.keeper.judge(image, ref, manifest, inside, self._released(image, digest))
         else:
             found = dict(known)
         if self._stop.is_set():  # what they said may come from being stopped; no tag moves now
@@ -284,6 +286,19 @@ class Run:
         if stopped is not None:
             return self._refused(image, record, *stopped)
         return replace(record, tags=self._promoted(record))
+
+    def _released(self, image: Image, digest: str) -> Released | None:
+        """The image that was released last under its tag: of the highest channel that has one."""
+        if self.keeper.budget.growth_mb is None:
+            return None
+        for channel in reversed(self.wish.channels):
+            ref = self._ref(publish.tags_for(image.tag, channel, image.key, self.wish.channels)[-1])
+            found = self.registry.resolve(ref)
+            if found is not None and found != digest:
+                manifest = self.registry.manifest(ref.with_digest(found), image.platform)
+                labels = self.registry.config(ref.with_digest(found), manifest).labels
+                return Released(tag=ref.tag, manifest=manifest, labels=labels)
+        return None
 
     def _count(self, manifest: Manifest, *, new: bool) -> int:
         """Take note of an image's layers; the bytes of those that are new in this run."""
@@ -336,6 +351,11 @@ class Run:
         return _record(
             image, status="failed", gates=no_gates("not-reached", str(error)), failure=failure
         )
+
+
+def _inside(text: str) -> dict[GateName, Gate]:
+    """The gates that an image passed, or it would not have been pushed."""
+    return {name: Gate(status="passed", cls="", text=text, seconds=0.0) for name in INSIDE}
 
 
 def _interrupted(image: Image) -> ImageRecord:

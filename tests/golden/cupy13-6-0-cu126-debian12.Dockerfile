@@ -282,7 +282,7 @@ LABEL io.gpulayers.cuda="12.6" \
     io.gpulayers.driver.native="560.28.03" \
     io.gpulayers.framework.name="cupy" \
     io.gpulayers.framework.version="13.6.0" \
-    io.gpulayers.key="dc7908533c6e17976ebe36657bef5b21aab4c440904b9d794a10dcf735bfc857" \
+    io.gpulayers.key="f4f49e2493c7e2b4c6f085c8f5618a25e3feb3d213d53a5381614dbc8f94cf3d" \
     io.gpulayers.model="none" \
     io.gpulayers.os="debian12" \
     io.gpulayers.python="3.11" \
@@ -302,7 +302,7 @@ CMD ["python"]
 
 FROM final AS identity
 USER 0:0
-RUN /opt/venv/bin/python -B - '{"cuda": "12.6", "distribution": "cupy-cuda12x", "machine": "x86_64", "module": "cupy", "python": "3.11", "version": "13.6.0"}' <<'IDENTITY'
+RUN /opt/venv/bin/python -B - '{"cuda": "12.6", "distribution": "cupy-cuda12x", "duplicate_mb": 0, "machine": "x86_64", "module": "cupy", "python": "3.11", "version": "13.6.0"}' <<'IDENTITY'
 """Is what is installed what the name says? Runs inside the image, before it is pushed."""
 
 import ctypes
@@ -384,6 +384,108 @@ for line in wrong:
     print(line, file=sys.stderr)
 sys.exit(1 if wrong else 0)
 IDENTITY
+RUN /opt/venv/bin/python -B - '{"cuda": "12.6", "distribution": "cupy-cuda12x", "duplicate_mb": 0, "machine": "x86_64", "module": "cupy", "python": "3.11", "version": "13.6.0"}' <<'DUPLICATES'
+"""Does big content stand twice in the image? Runs inside it, before it is pushed.
+
+Files of more than 1 MB with the same content at several paths, and libraries of CUDA that stand
+both in the base and in a package, with the copy that the loader takes.
+"""
+
+import ctypes
+import hashlib
+import json
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator
+
+MB = 10**6
+# Not of the image: the kernel's, and what the build mounts.
+ELSEWHERE = ("/proc", "/sys", "/dev", "/run")
+VENV = "/opt/venv/"
+CUDA = re.compile(
+    r"lib(cudart|cublas|cublasLt|cufft|curand|cusolver|cusparse|cudnn|nccl|nvrtc|nvJitLink)\.so\.\d+"
+)
+
+allowed_mb = json.loads(sys.argv[1])["duplicate_mb"]
+
+
+def files() -> Iterator[tuple[str, os.stat_result]]:
+    """Every regular file of the image, once: links to it are no second copy."""
+    seen = set()
+    for folder, folders, names in os.walk("/"):
+        if folder == "/":
+            folders[:] = [name for name in folders if f"/{name}" not in ELSEWHERE]
+        for name in names:
+            path = os.path.join(folder, name)
+            try:
+                found = os.lstat(path)
+            except OSError:
+                continue
+            if stat.S_ISREG(found.st_mode) and (found.st_dev, found.st_ino) not in seen:
+                seen.add((found.st_dev, found.st_ino))
+                yield path, found
+
+
+def content(path: str) -> str:
+    """A hash of all bytes of a file."""
+    total = hashlib.sha256()
+    with open(path, "rb") as file:
+        while piece := file.read(MB):
+            total.update(piece)
+    return total.hexdigest()
+
+
+def taken(name: str) -> str:
+    """The file that the loader opens for a library's name."""
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        return "none of them"
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        paths = [line.split(maxsplit=5)[5].rstrip("\n") for line in maps if ".so" in line]
+    return next((path for path in paths if os.path.basename(path).startswith(name)), "another")
+
+
+by_size: dict[int, list[str]] = {}
+libraries: dict[str, list[str]] = {}
+for path, found in files():
+    if found.st_size > MB:
+        by_size.setdefault(found.st_size, []).append(path)
+    library = CUDA.match(os.path.basename(path))
+    if library is not None:
+        libraries.setdefault(library[0], []).append(path)
+wrong = []
+cost = 0
+for size, paths in sorted(by_size.items(), reverse=True):
+    same: dict[str, list[str]] = {}
+    for path in paths if len(paths) > 1 else ():
+        same.setdefault(content(path), []).append(path)
+    for twins in same.values():
+        if len(twins) > 1:
+            cost += size * (len(twins) - 1)
+            wrong.append(f"{size / MB:.1f} MB stand {len(twins)} times: {', '.join(sorted(twins))}")
+if cost <= allowed_mb * MB:
+    wrong = []
+for name, paths in sorted(libraries.items()):
+    own = [path for path in paths if path.startswith(VENV)]
+    if own and len(own) < len(paths):
+        others = ", ".join(sorted(set(paths) - set(own)))
+        wrong.append(
+            f"{name} stands in the base ({others}) and in a package ({', '.join(sorted(own))}): "
+            f"the loader takes {taken(name)}"
+        )
+for line in wrong:
+    print(f"duplicates: {line}", file=sys.stderr)
+if wrong:
+    print(
+        f"duplicates: {cost / MB:.1f} MB in all, {allowed_mb} MB are allowed "
+        "([budget] duplicate-mb)",
+        file=sys.stderr,
+    )
+sys.exit(1 if wrong else 0)
+DUPLICATES
 RUN mkdir -p /out/usr/share/gpulayers && touch /out/usr/share/gpulayers/identity-checked && \
     find /out -exec touch -hd @315532800 {} +
 

@@ -216,10 +216,16 @@ class FrameworkOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """The most that an image and a layer may weigh; MB = 10^6 compressed bytes; None: no limit."""
+    """The most that an image and a layer may weigh; MB = 10^6 compressed bytes; None: no limit.
 
-    image_mb: int | None
-    layer_mb: int | None
+    Shape: ``growth_mb`` is how much heavier than the released image one may be; ``duplicate_mb``
+    how much content may stand twice in it, unpacked.
+    """
+
+    image_mb: int | None = None
+    layer_mb: int | None = None
+    growth_mb: int | None = None
+    duplicate_mb: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -165,7 +165,10 @@ def _framework(table: Table) -> FrameworkOptions:
 
 def _budget(table: Table) -> Budget:
     found = Budget(
-        image_mb=table.number("image-mb", least=1), layer_mb=table.number("layer-mb", least=1)
+        image_mb=table.number("image-mb", least=1),
+        layer_mb=table.number("layer-mb", least=1),
+        growth_mb=table.number("growth-mb", least=0),
+        duplicate_mb=table.number("duplicate-mb", least=0) or 0,
     )
     table.close()
     return found

@@ -14,6 +14,8 @@ from gpulayers.plan.model import Step, Value
 # Raised when the same templates and values would give other bytes: every step is then built anew.
 RECIPE = 1
 INCLUDE = re.compile(r"""\{%[-+]?\s*(?:include|import|extends|from)\s+["']([^"']+)["']""")
+# What looks at an image inside its build, in this order; files of the layers' folders.
+CHECKS = ("identity.py", "duplicates.py")
 EPOCH = 315532800  # 1980-01-01: zip files, and so wheels, cannot say an earlier time
 
 
@@ -33,6 +35,14 @@ def _plain(value: object) -> object:
 def of_file(path: Path) -> str:
     """The hash of a file, or "" where there is none."""
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+def checks(folders: Sequence[Path]) -> tuple[str, ...]:
+    """A hash of each check, as the first of the folders has it; "" where none does."""
+    return tuple(
+        next((of_file(path / name) for path in folders if (path / name).is_file()), "")
+        for name in CHECKS
+    )
 
 
 def templates(first: Path, folders: Sequence[Path]) -> tuple[Path, ...]:

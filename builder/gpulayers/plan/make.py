@@ -33,8 +33,9 @@ def make(ground: Ground, cells: Sequence[Cell]) -> Plan:
     """
     platforms = ground.matrix.images.platforms
     judging = ground.judging if ground.judging is not None else Judging(ground.matrix)
+    checks = keys.checks(ground.library.folders)
     images = tuple(
-        _image(ground, cell, platform, judging.needed(cell, platform))
+        _image(ground, cell, platform, judging.needed(cell, platform), checks)
         for cell in cells
         for platform in wanted.platforms(ground.matrix, ground.library, cell, ground.served)
     )
@@ -73,7 +74,9 @@ def _base(ground: Ground, os_name: str, platform: Platform) -> str:
     return f"{base.repository or f'{ground.root}/base'}@{base.digest}"
 
 
-def _image(ground: Ground, cell: Cell, platform: Platform, needed: Needed) -> Image:
+def _image(
+    ground: Ground, cell: Cell, platform: Platform, needed: Needed, checks: Sequence[str]
+) -> Image:
     own = steps.of_image(ground, cell, platform)
     tag = tags.tag(ground.matrix, cell)
     locked = _locked(ground, cell, platform)
@@ -81,7 +84,7 @@ def _image(ground: Ground, cell: Cell, platform: Platform, needed: Needed) -> Im
     expected = _expected(ground, cell, platform, wheels)
     labels = _labels(ground, cell, platform, tag=tag, wheels=wheels) | _of_driver(needed)
     config = _config(ground, cell, platform, labels=labels, requirement=needed.requirement)
-    key = _key(ground.lock.base(cell.os, platform).digest, own, config, expected)
+    key = _key(ground.lock.base(cell.os, platform).digest, own, config, expected, checks)
     return Image(
         cell=cell,
         platform=platform,
@@ -100,7 +103,9 @@ def _image(ground: Ground, cell: Cell, platform: Platform, needed: Needed) -> Im
     )
 
 
-def _key(base: str, own: Sequence[Step], config: Config, expected: Expected) -> str:
+def _key(
+    base: str, own: Sequence[Step], config: Config, expected: Expected, checks: Sequence[str]
+) -> str:
     return keys.of_value(
         {
             "recipe": keys.RECIPE,
@@ -119,7 +124,10 @@ def _key(base: str, own: Sequence[Step], config: Config, expected: Expected) -> 
                 expected.distribution,
                 expected.module,
                 expected.version,
+                expected.duplicate_mb,
             ],
+            # An image that was checked by others is another one.
+            "checks": checks,
         }
     )
 
@@ -230,6 +238,7 @@ def _expected(
         module=module,
         # An index of a variant adds to the version: 2.8.0+cu126.
         version=_as_locked(cell.framework.version, wheels.get(distribution, "")),
+        duplicate_mb=ground.matrix.budget.duplicate_mb,
     )
 
 

@@ -63,7 +63,7 @@ class Expected:
     """What the identity check must find inside the image: all of it from the cell.
 
     Shape: ``distribution`` is the framework's wheel, ``module`` what it is imported as; ``machine``
-    is what ``uname -m`` prints there.
+    is what ``uname -m`` prints there; ``duplicate_mb`` is how much content may stand there twice.
     """
 
     python: str
@@ -72,6 +72,7 @@ class Expected:
     distribution: str
     module: str
     version: str
+    duplicate_mb: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,3 +149,13 @@ class Ground:
     models: Path = Path(".gpulayers/models")
     served: Served = PLAINLY
     judging: Judging | None = field(default=None, compare=False, repr=False)
+
+
+def layer_steps(image: Image, count: int) -> tuple[str, ...]:
+    """What each of an image's layers is called, lowest first: ``base`` for those of the OS.
+
+    Shape: ``count`` is how many layers it has in all.
+    """
+    names = image.layer_names
+    of_base = count - len(names)
+    return (*(("base",) * max(0, of_base)), *names[max(0, -of_base) :])

@@ -19,7 +19,7 @@ from jinja2 import (
 from gpulayers.errors import ProjectError
 from gpulayers.layer import Library
 from gpulayers.matrix.model import HealthCheck
-from gpulayers.plan.keys import EPOCH
+from gpulayers.plan.keys import CHECKS, EPOCH
 from gpulayers.plan.model import Image, Step
 from gpulayers.render import mounts
 
@@ -29,7 +29,7 @@ BANNER = (
 )
 # What an expression in a template can raise beside Jinja2's own errors.
 OF_TEMPLATES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-IDENTITY = "identity.py"
+IDENTITY, DUPLICATES = CHECKS
 MARKER = "/usr/share/gpulayers/identity-checked"
 
 
@@ -50,7 +50,7 @@ def text(image: Image, templates: Environment) -> str:
     Raises: ProjectError: a layer's template does not render.
     """
     stages = [stage_text(step, templates) for step in (image.tools, *image.steps)]
-    check = _identity(image, _script(templates))
+    check = _identity(image, *(_script(templates, name) for name in CHECKS))
     parts = [BANNER.format(target=image.target), *stages, _final(image), check]
     return "\n".join(part.rstrip("\n") + "\n" for part in parts)
 
@@ -98,13 +98,13 @@ def _reason(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _script(templates: Environment) -> str:
-    """The identity check as it stands: Python has braces of its own."""
+def _script(templates: Environment, name: str) -> str:
+    """A check of the image as it stands: Python has braces of its own."""
     try:
         loader = templates.loader
-        return loader.get_source(templates, IDENTITY)[0] if loader is not None else ""
+        return loader.get_source(templates, name)[0] if loader is not None else ""
     except TemplateNotFound as error:
-        msg = f"wanted layers/{IDENTITY}, which checks every image, found none"
+        msg = f"wanted layers/{name}, which checks every image, found none"
         raise ProjectError(msg, hint="install gpulayers again: it comes with it") from error
 
 
@@ -145,15 +145,18 @@ def _quote(value: str) -> str:
     return json.dumps(value, ensure_ascii=False).replace("$", "\\$")
 
 
-def _identity(image: Image, script: str) -> str:
-    """The check that stops the push: its marker is a layer of the image, and it fails with it."""
+def _identity(image: Image, identity: str, duplicates: str) -> str:
+    """The checks that stop the push: their marker is a layer of the image, and fails with them."""
     expected = json.dumps(asdict(image.expected), sort_keys=True)
     return f"""\
 FROM final AS identity
 USER 0:0
 RUN /opt/venv/bin/python -B - {_shell(expected)} <<'IDENTITY'
-{script.rstrip()}
+{identity.rstrip()}
 IDENTITY
+RUN /opt/venv/bin/python -B - {_shell(expected)} <<'DUPLICATES'
+{duplicates.rstrip()}
+DUPLICATES
 RUN mkdir -p /out{MARKER.rpartition("/")[0]} && touch /out{MARKER} && \\
     find /out -exec touch -hd @{EPOCH} {{}} +
 
