@@ -121,6 +121,26 @@ class Builder:
         return f"cd {shlex.quote(str(self.rendered))} && {' '.join(words)} {image.target}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NothingToBuild:
+    """In the place of a builder where all images are there; ``root`` and ``name`` are its own."""
+
+    root: str
+    name: str
+    space: SpaceWatch | None = None
+
+    def build(
+        self, image: Image, on_vertex: OnVertex | None = None, on_transfer: OnTransfer | None = None
+    ) -> Outcome:
+        """Not to be called: nobody asks for an image that is there."""
+        raise NotImplementedError(image.tag, on_vertex, on_transfer)
+
+    def repeat(self, image: Image) -> str:
+        """What does the same again."""
+        axes = ",".join(f"{axis}={value}" for axis, value in image.cell.values().items())
+        return f"gpulayers build {' '.join(f'--only {each}' for each in axes.split(','))}"
+
+
 def stage_of(vertex: str) -> str:
     """The stage that a piece of work belongs to, or "" (``[cuda-wheels-1a2b3c4d 1/1] RUN …``)."""
     match = STAGE.match(vertex)

@@ -1,7 +1,7 @@
 """What a build will need of a machine, and whether it is there, before anything starts."""
 
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ UNPACKED_FACTOR = 2.4
 # Below this much of the downloads nothing can go well.
 LEAST_FACTOR = 3.0
 TOOLS = ("engine", "buildx")
+SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,15 +47,18 @@ def space(images: Collection[Image]) -> Space:
     return Space(download_bytes=download, peak_bytes=peak)
 
 
-def demand_tools(machine: doctor.Machine) -> None:
+def demand_tools(machine: doctor.Machine, tags: Sequence[str] = ()) -> None:
     """Refuse a machine whose tools are missing or too old, naming all of them.
 
+    Shape: ``tags`` are the images that they are needed for, as far as that is known.
     Raises: ToolError: what is wrong, with what was found and wanted.
     """
     parts = [part for part in doctor.examine_tools(machine) if part.status == "failed"]
     if parts:
         lines = [f"  {part.name}: wanted {part.wanted}, found {part.found}" for part in parts]
-        msg = "\n".join(["this machine cannot build:", *lines])
+        more = f" and {len(tags) - SHOWN} more" if len(tags) > SHOWN else ""
+        what = f"this machine cannot build {', '.join(tags[:SHOWN])}{more}".rstrip()
+        msg = "\n".join([f"{what}:", *lines])
         raise ToolError(msg, hint="; ".join(dict.fromkeys(part.fix for part in parts)))
 
 

@@ -208,18 +208,7 @@ class Records:
 
         Raises: ProjectError: the record is of another schema.
         """
-        path = self._file(digest)
-        if not path.is_file():
-            return None
-        try:
-            document: object = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:
-            return None
-        if not isinstance(document, dict):
-            return None
-        # Records had no schema before they had a second one in sight: those are of the first.
-        schema = document.get("schema", SCHEMA)
-        documents.demand_schema(schema, SCHEMA, path=path, remedy=REMEDY)
+        document = self.read(digest)
         if document.get("failure") is not None:
             return None
         gates = document.get("gates")
@@ -228,6 +217,23 @@ class Records:
         found = {name: _parse_gate(gates.get(name)) for name in GATES}
         known = {name: gate for name, gate in found.items() if gate is not None}
         return known if len(known) == len(GATES) else None
+
+    def read(self, digest: str) -> Mapping[str, object]:
+        """The record of a digest as it was written; empty where there is none that can be read.
+
+        Raises: ProjectError: the record is of another schema.
+        """
+        path = self._file(digest)
+        try:
+            document: object = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        if not isinstance(document, dict):
+            return {}
+        # Records had no schema before they had a second one in sight: those are of the first.
+        schema = document.get("schema", SCHEMA)
+        documents.demand_schema(schema, SCHEMA, path=path, remedy=REMEDY)
+        return document
 
     def _file(self, digest: str) -> Path:
         return self._folder / f"{digest.removeprefix('sha256:')}.json"

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
-from gpulayers import build, classes, gates, promotion, publish
-from gpulayers.build import Builder
+from gpulayers import build, classes, gates, promotion, publish, standing
+from gpulayers.build import Builder, NothingToBuild
 from gpulayers.engine import process
 from gpulayers.engine.buildx import Outcome, StepFailure, Transfer, Vertex
 from gpulayers.engine.registry import Manifest, Registry
@@ -80,7 +80,7 @@ class Run:
     """
 
     plan: Plan
-    builder: Builder
+    builder: Builder | NothingToBuild
     keeper: Gatekeeper
     registry: Registry
     records: Records
@@ -89,6 +89,7 @@ class Run:
     wish: Wish
     engine: Mapping[str, str]
     missing: Mapping[str, str] = field(default_factory=dict)
+    _standing: Mapping[str, ImageRecord] = field(default_factory=dict)
     _failed_stages: set[str] = field(default_factory=set)
     _stop: threading.Event = field(default_factory=threading.Event)
     _known_blobs: set[str] = field(default_factory=set)
@@ -98,7 +99,10 @@ class Run:
     def go(self, there: Mapping[str, tuple[str, bool]]) -> Report:
         """Make the images that are not ``there``, gate and tag all; a failure stops no other."""
         started, begin = datetime.now(UTC), time.monotonic()
-        self._learn_blobs()
+        passed = {key: digest for key, (digest, has_passed) in there.items() if has_passed}
+        self._standing = standing.known(self._place(), passed, self.plan.images)
+        if len(self._standing) < len(self.plan.images):
+            self._learn_blobs()
         done, interrupted = self._all(there)
         return Report(
             started=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -114,16 +118,37 @@ class Run:
 
         Raises: RemoteError: the registry cannot be asked what it has.
         """
-        content = {image.key: self._ref(_content_tag(image)) for image in self.plan.images}
-        staged = {image.key: self._ref(image.staging) for image in self.plan.images}
-        found = self.registry.resolve_many([*content.values(), *staged.values()])
-        there: dict[str, tuple[str, bool]] = {}
-        for image in self.plan.images:
-            passed = found.get(content[image.key].format())
-            waiting = found.get(staged[image.key].format())
-            if passed or waiting:
-                there[image.key] = (passed or waiting or "", bool(passed))
-        return there
+        passed = self._resolved({i.key: self._ref(_content_tag(i)) for i in self.plan.images})
+        others = (image for image in self.plan.images if image.key not in passed)
+        waiting = self._resolved({i.key: self._ref(i.staging) for i in others})
+        return {
+            **{key: (digest, True) for key, digest in passed.items()},
+            **{key: (digest, False) for key, digest in waiting.items()},
+        }
+
+    def _resolved(self, refs: Mapping[str, ImageRef]) -> dict[str, str]:
+        """Key to digest, for the references that the registry has."""
+        digests = self.registry.resolve_many(refs.values())
+        found = {key: digests[ref.format()] for key, ref in refs.items()}
+        return {key: digest for key, digest in found.items() if digest}
+
+    def unfinished(self, there: Mapping[str, tuple[str, bool]]) -> tuple[Image, ...]:
+        """The images that are to be built or judged: what is there is not all that is wanted."""
+        return tuple(
+            image
+            for image in self.plan.images
+            if not (found := there.get(image.key, ("", False)))[1]
+            or self.records.read_gates(found[0]) is None
+        )
+
+    def _place(self) -> standing.Place:
+        return standing.Place(
+            repository=ImageRef.parse(f"{self.builder.root}/{self.builder.name}"),
+            registry=self.registry,
+            records=self.records,
+            channel=self.wish.channel,
+            channels=self.wish.channels,
+        )
 
     def _learn_blobs(self) -> None:
         """Take note of the layers that the registry holds for the images' moving tags."""
@@ -175,12 +200,14 @@ class Run:
         if record.failure is not None and self.wish.fail_fast:
             self._stop.set()
             process.end_all()
-        if record.digest:
+        if record.digest and image.key not in self._standing:
             self.records.write(record)
         self.listener.state(image, _end_word(record), _end_text(record))
         return record
 
     def _made(self, image: Image, there: tuple[str, bool] | None) -> ImageRecord:
+        if image.key in self._standing:
+            return self._standing[image.key]
         if there is None:
             return self._built(image)
         digest, has_passed = there

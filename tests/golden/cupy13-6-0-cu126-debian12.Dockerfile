@@ -282,7 +282,7 @@ LABEL io.gpulayers.cuda="12.6" \
     io.gpulayers.driver.native="560.28.03" \
     io.gpulayers.framework.name="cupy" \
     io.gpulayers.framework.version="13.6.0" \
-    io.gpulayers.key="f4f49e2493c7e2b4c6f085c8f5618a25e3feb3d213d53a5381614dbc8f94cf3d" \
+    io.gpulayers.key="9679e776357fb8cb1f67d3b9649d18764e00bc3f9379a26a6d01a788ca3f9b38" \
     io.gpulayers.model="none" \
     io.gpulayers.os="debian12" \
     io.gpulayers.python="3.11" \
@@ -399,6 +399,7 @@ import re
 import stat
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 MB = 10**6
 # Not of the image: the kernel's, and what the build mounts.
@@ -411,16 +412,16 @@ CUDA = re.compile(
 allowed_mb = json.loads(sys.argv[1])["duplicate_mb"]
 
 
-def files() -> Iterator[tuple[str, os.stat_result]]:
+def files() -> Iterator[tuple[Path, os.stat_result]]:
     """Every regular file of the image, once: links to it are no second copy."""
     seen = set()
     for folder, folders, names in os.walk("/"):
         if folder == "/":
             folders[:] = [name for name in folders if f"/{name}" not in ELSEWHERE]
         for name in names:
-            path = os.path.join(folder, name)
+            path = Path(folder, name)
             try:
-                found = os.lstat(path)
+                found = path.lstat()
             except OSError:
                 continue
             if stat.S_ISREG(found.st_mode) and (found.st_dev, found.st_ino) not in seen:
@@ -428,10 +429,10 @@ def files() -> Iterator[tuple[str, os.stat_result]]:
                 yield path, found
 
 
-def content(path: str) -> str:
+def content(path: Path) -> str:
     """A hash of all bytes of a file."""
     total = hashlib.sha256()
-    with open(path, "rb") as file:
+    with path.open("rb") as file:
         while piece := file.read(MB):
             total.update(piece)
     return total.hexdigest()
@@ -443,25 +444,25 @@ def taken(name: str) -> str:
         ctypes.CDLL(name)
     except OSError:
         return "none of them"
-    with open("/proc/self/maps", encoding="utf-8") as maps:
+    with Path("/proc/self/maps").open(encoding="utf-8") as maps:
         paths = [line.split(maxsplit=5)[5].rstrip("\n") for line in maps if ".so" in line]
-    return next((path for path in paths if os.path.basename(path).startswith(name)), "another")
+    return next((path for path in paths if Path(path).name.startswith(name)), "another")
 
 
-by_size: dict[int, list[str]] = {}
+by_size: dict[int, list[Path]] = {}
 libraries: dict[str, list[str]] = {}
 for path, found in files():
     if found.st_size > MB:
         by_size.setdefault(found.st_size, []).append(path)
-    library = CUDA.match(os.path.basename(path))
+    library = CUDA.match(path.name)
     if library is not None:
-        libraries.setdefault(library[0], []).append(path)
+        libraries.setdefault(library[0], []).append(str(path))
 wrong = []
 cost = 0
 for size, paths in sorted(by_size.items(), reverse=True):
     same: dict[str, list[str]] = {}
     for path in paths if len(paths) > 1 else ():
-        same.setdefault(content(path), []).append(path)
+        same.setdefault(content(path), []).append(str(path))
     for twins in same.values():
         if len(twins) > 1:
             cost += size * (len(twins) - 1)

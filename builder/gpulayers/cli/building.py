@@ -1,18 +1,18 @@
 """`gpulayers build`: the main job."""
 
 import sys
-import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import click
 
 from gpulayers import bases, doctor, logs, needs
-from gpulayers.build import Builder
+from gpulayers.build import Builder, NothingToBuild
+from gpulayers.cli import job, weights
 from gpulayers.cli import loaded as project_files
-from gpulayers.cli import weights
+from gpulayers.cli.job import Settings
 from gpulayers.cli.loaded import Loaded
 from gpulayers.cli.locking import machine_inputs
 from gpulayers.cli.locking import make as make_lock
@@ -25,9 +25,7 @@ from gpulayers.engine.buildx import Buildx
 from gpulayers.engine.docker import DockerEngine
 from gpulayers.engine.registry import Registry
 from gpulayers.engine.space import SpaceWatch, free_bytes
-from gpulayers.errors import StaleError, ToolError
-from gpulayers.gates import Gatekeeper
-from gpulayers.history import History
+from gpulayers.errors import RemoteError, StaleError, ToolError
 from gpulayers.inputs import given as secrets
 from gpulayers.inputs.given import Given
 from gpulayers.layer import stack
@@ -36,31 +34,12 @@ from gpulayers.lock.make import refresh_models
 from gpulayers.lock.model import Lock
 from gpulayers.matrix import apps
 from gpulayers.plan.model import Image, Plan
-from gpulayers.plan.platforms import demand_one
-from gpulayers.record import Records, Report, format_report, write
+from gpulayers.record import Report, format_report, write
 from gpulayers.refs import ImageRef
 from gpulayers.scan.scanner import Scanner
-from gpulayers.smoke.model import Level
-from gpulayers.workflow import Run, Wish
 
 REPORT = "report.json"
-SMOKE_SLOTS = 2
 LOOPBACK = ("127.", "localhost", "[::1]")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What the options of `build` say."""
-
-    push: bool
-    builder: str
-    shard: str
-    jobs: int
-    fail_fast: bool
-    locked: bool
-    report: Path | None
-    quiet: bool
-    given: tuple[Given, ...] = ()
 
 
 @click.command("build", short_help="Build, check, push and tag the images: the main job.")
@@ -121,48 +100,74 @@ def run(found: Loaded, settings: Settings) -> Report:
 
     _demand_place(found, settings)
     locked = _fitting_lock(found, settings)
-    engine = DockerEngine()
     with Registry() as registry:
-        machine = _machine(found, registry)
-        needs.demand_tools(machine)
+        plan = job.planned(found, locked, settings) if locked is not None else None
+        report, missing = _standing(found, plan, settings, registry)
+        if report is not None:
+            return _keep(report, found, settings)
+        engine, machine = DockerEngine(), _machine(found, registry)
+        needs.demand_tools(machine, [image.tag for image in missing])
         engine.remove_orphans()
         scanner = Scanner.open(found.project.state / "trivy")
         lock = locked or make_lock(found, settings.builder)
         buildx = builders.find(settings.builder)
         _demand_bases(found, lock, registry, buildx)
-        plan = _sharded(found.plan(lock), settings.shard)
-        demand_one(plan.images)
+        plan = plan or job.planned(found, lock, settings)
         disk = doctor.data_folder(machine)
         space = SpaceWatch(partial(free_bytes, disk)) if disk is not None else None
         builder = replace(_builder(found, lock, buildx, plan, settings.given), space=space)
-        keeper = _keeper(found, engine, scanner)
+        keeper = job.keeper(found, engine, scanner)
+        versions = {"docker": engine.info().version, "buildx": engine.buildx_version()}
         progress = Progress(plan=plan, quiet=settings.quiet, console=console(quiet=settings.quiet))
-        channels = found.matrix.images.channels
-        job = Run(
+        run_ = job.make(
+            found,
+            settings,
             plan=plan,
             builder=builder,
             keeper=keeper,
             registry=registry,
-            records=Records(found.project.state / "records"),
-            history=History(found.project.state / "channels.json"),
-            listener=progress,
-            engine={"docker": engine.info().version, "buildx": engine.buildx_version()},
-            wish=Wish(
-                channel=channels[0] if settings.push else "",
-                channels=channels,
-                jobs=settings.jobs,
-                fail_fast=settings.fail_fast,
-                accepts_no_scan=keeper.policy.rule(channels[0]).accepts_not_run,
-            ),
+            progress=progress,
+            versions=versions,
         )
-        there = job.there()
+        there = run_.there()
         missing = [image for image in plan.images if image.key not in there]
         _demand_space(missing, machine)
-        job.missing = weights.hand_over(found, lock, missing, registry)
+        run_.missing = weights.hand_over(found, lock, missing, registry)
         with let_go(found.repository(), engine):
             with progress:
-                report = job.go(there)
+                report = run_.go(there)
             return _keep(report, found, settings)
+
+
+def _standing(
+    found: Loaded, plan: Plan | None, settings: Settings, registry: Registry
+) -> tuple[Report | None, Sequence[Image]]:
+    """The report of a run that has nothing to build or to judge, for which no engine is asked.
+
+    Shape: else None and the images that there is something to do for, as far as that is known.
+    """
+    if plan is None:
+        return None, ()
+    progress = Progress(plan=plan, quiet=settings.quiet, console=console(quiet=settings.quiet))
+    run_ = job.make(
+        found,
+        settings,
+        plan=plan,
+        builder=NothingToBuild(root=found.root, name=found.matrix.images.name),
+        keeper=job.keeper(found, DockerEngine(), None),
+        registry=registry,
+        progress=progress,
+        versions={},
+    )
+    try:
+        there = run_.there()
+    except RemoteError:
+        return None, ()  # told where it is asked again
+    missing = run_.unfinished(there)
+    if missing:
+        return None, missing
+    with progress:
+        return run_.go(there), ()
 
 
 def _machine(found: Loaded, registry: Registry) -> doctor.Machine:
@@ -235,18 +240,6 @@ def _demand_bases(found: Loaded, lock: Lock, registry: Registry, buildx: Buildx)
             raise StaleError(msg, hint="run: gpulayers lock")
 
 
-def _sharded(plan: Plan, shard: str) -> Plan:
-    if not shard:
-        return plan
-    part, _, parts = shard.partition("/")
-    if not (part.isdigit() and parts.isdigit() and 1 <= int(part) <= int(parts)):
-        msg = f"--shard: wanted I/N with 1 <= I <= N, found {shard!r}"
-        raise click.UsageError(msg)
-    images: tuple[Image, ...] = plan.images[int(part) - 1 :: int(parts)]
-    steps = {step.stage: step for image in images for step in image.steps}
-    return replace(plan, images=images, steps=tuple(steps.values()))
-
-
 def _builder(
     found: Loaded, lock: Lock, buildx: Buildx, plan: Plan, given: tuple[Given, ...]
 ) -> Builder:
@@ -263,18 +256,4 @@ def _builder(
         inputs=machine_inputs(found, {base.os: base.suite for base in lock.bases}, lock.indexes),
         logs=found.project.state / logs.FOLDER,
         given=given,
-    )
-
-
-def _keeper(found: Loaded, engine: DockerEngine, scanner: Scanner) -> Gatekeeper:
-    return Gatekeeper(
-        engine=engine,
-        scanner=scanner,
-        scan_trouble="",
-        policy=found.policy,
-        channel=found.matrix.images.channels[0],
-        budget=found.matrix.budget,
-        reports=found.project.state / "scans",
-        levels=tuple(Level),
-        slots=threading.Semaphore(SMOKE_SLOTS),
     )
