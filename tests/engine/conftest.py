@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+import empty_engine as second
 import fleet
 import pytest
 import standin_driver
@@ -154,3 +155,10 @@ def standin(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[standin_
     """A driver that answers and computes nothing, for containers of the private engine."""
     with standin_driver.built(tmp_path, request.config) as made:
         yield made
+
+
+@pytest.fixture
+def empty_engine(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of a Docker engine of its own, with no image and no network."""
+    with second.started(request.config) as host:
+        yield host

@@ -1,68 +1,26 @@
 """What is in the layers of an image: nothing of the machine that built it, and no time but one."""
 
-import io
 import re
-import tarfile
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import fleet
 import pytest
-import zstandard
-from fleet import Built, Image, Project
+from fleet import Built, Project
+from layer_files import Entry, walk
 
 from gpulayers.engine.registry import Registry
-from gpulayers.refs import ImageRef
 
 pytestmark = pytest.mark.timeout(1500)
-LAYER_BYTES_MAX = 1 << 30
 SETTINGS = ("gpulayers.sources", "pip.conf", "uv.toml", "uv-receipt.json", "ca.crt")
 OWN_CAS = Path("/usr/local/share/ca-certificates")
 BUNDLE = "etc/ssl/certs/ca-certificates.crt"
-READ_BYTES_MAX = 1 << 20
 PEM = re.compile(rb"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A file of a layer; ``data`` of large ones is not kept."""
-
-    step: str
-    path: str
-    mtime: float
-    owner: tuple[int, int, str, str]
-    data: bytes
 
 
 @pytest.fixture(scope="module")
 def entries(mini: tuple[Project, Built], client: Registry) -> list[Entry]:
     """Every file of every layer of one image, also those that a higher layer hides."""
     return list(walk(mini[1].images["cupy13.6.0-debian12-alpha"], client))
-
-
-def walk(image: Image, client: Registry) -> Iterator[Entry]:
-    ref = ImageRef.parse(image.ref)
-    for step, digest in image.digests():
-        packed = io.BytesIO(client.blob(ref, digest, limit_bytes=LAYER_BYTES_MAX))
-        with (
-            zstandard.ZstdDecompressor().stream_reader(packed) as stream,
-            tarfile.open(fileobj=stream, mode="r|") as layer,
-        ):
-            for member in layer:
-                yield entry(layer, member, step)
-
-
-def entry(layer: tarfile.TarFile, member: tarfile.TarInfo, step: str) -> Entry:
-    small = member.isfile() and member.size <= READ_BYTES_MAX
-    file = layer.extractfile(member) if small else None
-    return Entry(
-        step=step,
-        path=member.name.removeprefix("./"),
-        mtime=member.mtime,
-        owner=(member.uid, member.gid, member.uname, member.gname),
-        data=file.read() if file is not None else b"",
-    )
 
 
 def ours(entries: list[Entry], mini: tuple[Project, Built]) -> list[Entry]:
