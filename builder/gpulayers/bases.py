@@ -47,7 +47,8 @@ class Workshop:
     """What bases are found and made with.
 
     Shape: ``root`` is the project's registry and path, below which our own bases are kept;
-    ``machine`` is where the files of the machine are, whose apt says which mirrors there are.
+    ``machine`` is where the files of the machine are, whose apt says which mirrors there are;
+    ``suffix`` ends the tag of a base that is made, so that a look at what is new moves no tag.
     """
 
     registry: Registry
@@ -55,6 +56,7 @@ class Workshop:
     root: str
     say: Say
     machine: Path = MACHINE
+    suffix: str = ""
 
 
 def resolve(
@@ -86,7 +88,7 @@ def _try(os_name: str, source: str, platform: Platform, workshop: Workshop) -> L
     suite = suite_of(source)
     blanks: tuple[str, ...] = ()
     if suite:
-        into = f"{workshop.root}/base:{os_name}"
+        into = f"{workshop.root}/base:{os_name}{workshop.suffix}"
         digest = bootstrap(
             suite, platform, buildx=workshop.buildx, into=into, machine=workshop.machine
         )

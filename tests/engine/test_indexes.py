@@ -59,13 +59,18 @@ confidence = "wheel"
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def folder_of_indexes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("indexes")
     wheel_index.add(folder / "own", "small", "1.0+cu126", ["idna>=3"])
     wheel_index.add(folder / "own", "beside", "1.0+cu126", ["small==1.0"])
     # What the plain index has is newer, and must be taken from there.
     wheel_index.add(folder / "own", "idna", "3.0")
-    with wheel_index.served(folder) as url:
+    return folder
+
+
+@pytest.fixture(scope="module")
+def index(folder_of_indexes: Path) -> Iterator[str]:
+    with wheel_index.served(folder_of_indexes) as url:
         yield url
 
 
@@ -132,12 +137,31 @@ def test_no_address_of_the_index_is_in_what_is_rendered(project: Project, build:
 
 
 def test_a_machine_that_knows_no_such_index_is_told_which_to_name(
-    project: Project, build: Built, engine_env: dict[str, str], tmp_path: Path
+    project: Project, build: Built, engine_env: dict[str, str], fresh_root: str, tmp_path: Path
 ) -> None:
     assert build.exit_codes == {0}, build.said
-    other = project.copy(tmp_path / "project")
+    # Where the images are there already, no index is needed.
+    other = project.copy(tmp_path / "project", root=fresh_root)
     elsewhere = Project(folder=other.folder, root=other.root, env=engine_env)
     for command in ("lock", "build"):
         done = elsewhere.gpulayers(command)
         assert done.code == 3, done.stderr
         assert 'an index named "own-cu126" (for own/cu126), found none' in done.stderr
+
+
+def test_a_release_upstream_is_named_by_a_check_and_changes_no_lock(
+    project: Project, build: Built, folder_of_indexes: Path
+) -> None:
+    assert build.exit_codes == {0}, build.said
+    before = (project.folder / fleet.LOCK).read_bytes()
+    fits = project.gpulayers("lock", "--check")
+    assert (fits.code, fits.stdout) == (0, "matrix.lock.toml fits, and nothing moved since\n")
+    wheel_index.add(folder_of_indexes / "own", "small", "1.0+cu126.1", ["idna>=3"])
+    moved = project.gpulayers("lock", "--check")
+    assert moved.code == 13, moved.stderr
+    line = "  wheel small: 1.0+cu126, now 1.0+cu126.1 (small==1.0, Python 3.11, linux/amd64)"
+    assert line in moved.stderr.splitlines()
+    assert "but 1 thing moved since" in moved.stderr
+    assert (project.folder / fleet.LOCK).read_bytes() == before
+    again = project.build("--locked")
+    assert again.statuses == {"cached"}, again.said

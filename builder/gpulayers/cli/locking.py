@@ -1,6 +1,8 @@
 """`gpulayers lock`: resolve everything once, or say what does not fit."""
 
+import tempfile
 from collections.abc import Collection, Mapping
+from functools import partial
 from pathlib import Path
 
 import click
@@ -15,14 +17,18 @@ from gpulayers.inputs import Inputs
 from gpulayers.inputs.given import Given
 from gpulayers.lock import file as lock_file
 from gpulayers.lock import make as lock_make
+from gpulayers.lock import moved, wheels
 from gpulayers.lock.model import Lock
 from gpulayers.lock.weights.store import megabytes
 from gpulayers.plan import sorting
 
+# The end of a tag that a base has which was made to be compared only.
+CHECKED = "-checked"
+
 
 @click.command("lock", short_help="Resolve everything to digests and hashes.")
 @where_options
-@click.option("--check", is_flag=True, help="Change nothing; exit 13 when the lock does not fit.")
+@click.option("--check", is_flag=True, help="Write nothing; exit 13 and say what moved.")
 @click.option("--builder", default="", help="The buildx builder to use.")
 @wait_option
 @secret_option
@@ -43,12 +49,7 @@ def lock_command(
     """
     found = project_files.load(where(project, matrix, only, registry))
     if check:
-        lock = lock_file.read(found.lock_path)
-        changed = ("there is none",) if lock is None else project_files.differences(found, lock)
-        if changed:
-            msg = f"{found.lock_path.name} does not fit: {'; '.join(changed)}"
-            raise StaleError(msg, hint="run: gpulayers lock")
-        click.echo(f"{found.lock_path.name} fits")
+        _check(found, builder, wait=not no_wait)
         return
     for line in sorting.warnings(found.judging, found.whole):
         click.echo(f"warning: {line}", err=True)
@@ -65,9 +66,47 @@ def lock_command(
         )
 
 
+def _check(found: Loaded, builder: str, *, wait: bool) -> None:
+    """Say whether the lock fits the project, and whether it is what would be locked now.
+
+    Raises: StaleError: it does not, or is not; names each thing that moved.
+    """
+    name = found.lock_path.name
+    lock = lock_file.read(found.lock_path)
+    changed = ("there is none",) if lock is None else project_files.differences(found, lock)
+    if lock is None or changed:
+        msg = f"{name} does not fit: {'; '.join(changed)}"
+        raise StaleError(msg, hint="run: gpulayers lock")
+    with (
+        alone(found.project.state, "lock", wait=wait),
+        tempfile.TemporaryDirectory(prefix="gpulayers-cache-") as cache,
+    ):
+        now = resolve(found, builder, checked_in=Path(cache))
+    lines = moved.differences(lock, now)
+    if not lines and lock_file.format_lock(now) != lock_file.format_lock(lock):
+        lines = ("sizes or settings of entries whose versions and hashes are the same",)
+    if lines:
+        count = f"{len(lines)} {'things' if len(lines) > 1 else 'thing'}"
+        msg = f"{name} fits the project, but {count} moved since:\n"
+        hint = "to take all of it: gpulayers lock; builds go on with what is locked"
+        raise StaleError(msg + "\n".join(f"  {line}" for line in lines), hint=hint)
+    click.echo(f"{name} fits, and nothing moved since")
+
+
 def make(found: Loaded, builder: str) -> Lock:
     """Make the lock and write it.
 
+    Raises: RemoteError: something did not answer; ProjectError: something does not exist.
+    """
+    lock = resolve(found, builder)
+    lock_file.write(found.lock_path, lock)
+    return lock
+
+
+def resolve(found: Loaded, builder: str, checked_in: Path | None = None) -> Lock:
+    """Make the lock, as far as things are today.
+
+    Shape: ``checked_in`` is an empty folder for what indexes answer; with it no tag moves.
     Raises: RemoteError: something did not answer; ProjectError: something does not exist.
     """
     from gpulayers.bases import Workshop
@@ -83,15 +122,15 @@ def make(found: Loaded, builder: str) -> Lock:
             buildx=buildx.find(builder),
             root=found.root,
             say=lambda line: click.echo(f"lock: {line}", err=True),
+            suffix=CHECKED if checked_in is not None else "",
         )
         sources = lock_make.Sources(
             workshop=workshop,
             inputs=lambda suites: machine_inputs(found, suites, found.indexes),
+            resolve=partial(wheels.resolve, cache=checked_in),
             pin=weights.sources(Store(folder=found.models), registry).pin,
         )
-        lock = lock_make.make(found.matrix, found.wanted, sources)
-    lock_file.write(found.lock_path, lock)
-    return lock
+        return lock_make.make(found.matrix, found.wanted, sources)
 
 
 def machine_inputs(found: Loaded, suites: Mapping[str, str], indexes: Collection[str]) -> Inputs:

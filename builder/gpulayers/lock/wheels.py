@@ -66,17 +66,21 @@ class Resolve(Protocol):
         """The wheels."""
 
 
-def resolve(question: Question, *, config: Path, indexes: Mapping[str, str]) -> tuple[Wheel, ...]:
+def resolve(
+    question: Question, *, config: Path, indexes: Mapping[str, str], cache: Path | None = None
+) -> tuple[Wheel, ...]:
     """All wheels that the requirements need, sorted by file name.
 
     Shape: ``config`` are uv's settings, with the plain index; ``indexes`` has the address of each
-    one that ``question.sources`` names.
+    one that ``question.sources`` names. ``cache`` is a folder for what uv is told instead of its
+    own, where an index's answer stays true for minutes.
     Raises: ProjectError: no set of wheels fits (uv's own words follow);
         RemoteError: the index cannot be reached; ToolError: uv cannot work.
     """
     with tempfile.TemporaryDirectory(prefix="gpulayers-") as name:
         folder = Path(name)
         argv = _argv(question, folder, config, indexes)
+        argv += [] if cache is None else [f"--cache-dir={cache}"]
         done = process.run(argv, cwd=folder, timeout_s=600, env=ENVIRONMENT)
         if not done.ok:
             raise refusal(question, done.code, done.tail(25))
