@@ -165,3 +165,31 @@ def test_a_release_upstream_is_named_by_a_check_and_changes_no_lock(
     assert (project.folder / fleet.LOCK).read_bytes() == before
     again = project.build("--locked")
     assert again.statuses == {"cached"}, again.said
+
+
+def test_an_update_moves_what_it_names_and_nothing_else(
+    project: Project, build: Built, folder_of_indexes: Path, fresh_root: str, tmp_path: Path
+) -> None:
+    assert build.exit_codes == {0}, build.said
+    for name in ("small", "beside"):
+        needs = {"small": ["idna>=3"], "beside": ["small==1.0"]}[name]
+        wheel_index.add(folder_of_indexes / "own", name, "1.0+cu126.2", needs)
+    made = project.copy(tmp_path / "project", root=fresh_root)
+    old = versions(made)
+    wrong = made.gpulayers("lock", "--update", "smal", "beside")
+    assert wrong.code == 3, wrong.stderr
+    assert "smal: the lock has nothing of that name; did you mean small?" in wrong.stderr
+    assert versions(made) == old
+    done = made.gpulayers("lock", "--update", "beside")
+    assert done.ok, done.stderr
+    line = "wheel beside: 1.0+cu126, now 1.0+cu126.2 (small==1.0, Python 3.11, linux/amd64)"
+    assert done.stdout.splitlines()[0] == line
+    assert versions(made) == old | {"beside": "1.0+cu126.2"}
+    again = made.gpulayers("lock", "--update", "beside")
+    assert again.stdout.splitlines()[0] == "beside: nothing newer fits what stays"
+    assert made.build("--locked").exit_codes == {0}
+
+
+def versions(project: Project) -> dict[str, str]:
+    """The wheels of a lock by name."""
+    return {wheel["name"]: wheel["version"] for wheel in fleet.read_lock(project.folder)["wheel"]}

@@ -5,16 +5,27 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-from lock_samples import AMD64, wheel
+from lock_samples import AMD64, package, wheel
 
 from gpulayers.errors import ProjectError, RemoteError
 from gpulayers.lock import closures
-from gpulayers.lock.model import Wheel
+from gpulayers.lock.model import Lock, PackageSet, Wheel
+from gpulayers.lock.update import keeping
 from gpulayers.lock.wanted import ClosureWanted
 from gpulayers.lock.wheels import Question
 
 CUDA = "cuda==12.8 cudart"
 OWN = f"{CUDA} for torch==2.8.0"
+EMPTY = Lock(
+    inputs="",
+    uv=wheel("uv", "0.9.0"),
+    bases=(),
+    packages=(),
+    pythons=(),
+    wheels={},
+    closures=(),
+    models=(),
+)
 
 
 class Index:
@@ -168,3 +179,81 @@ def test_another_file_of_a_wheel_below_is_refused_though_its_version_fits(
     ]
     with pytest.raises(ProjectError, match=r"it would bring torch-0\+other-.* which stays"):
         closures.resolve(asked, ask, pool)
+
+
+MODEL = "model a"
+NUMPY, NUMPY_NEW = wheel("numpy", "2.1.0"), wheel("numpy", "2.2.0")
+IDNA, IDNA_NEW = wheel("idna", "3.1"), wheel("idna", "3.2")
+CUPY = wheel("cupy-cuda12x", "13.6.0")
+LEVELS = (
+    one(CUDA, "cudart"),
+    one("cupy==13.6.0", "cupy", under=(CUDA,)),
+    one(MODEL, "idna", under=(CUDA, "cupy==13.6.0")),
+)
+
+
+def answers(numpy: Wheel, idna: Wheel, cudart: str = "12.8.90") -> Index:
+    return Index(
+        {
+            "cudart": [wheel("nvidia-cuda-runtime-cu12", cudart)],
+            "cupy": [CUPY, numpy],
+            "idna": [idna],
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "moved"),
+    [
+        ({"idna"}, {"idna": "3.2"}),
+        ({"numpy"}, {"numpy": "2.2.0"}),
+        ({"numpy", "idna"}, {"numpy": "2.2.0", "idna": "3.2"}),
+        ({"uv"}, {}),
+    ],
+)
+def test_only_what_is_named_moves(
+    pool: ThreadPoolExecutor, names: set[str], moved: dict[str, str]
+) -> None:
+    first = answers(NUMPY, IDNA)
+    entries, wheels = closures.resolve(LEVELS, first, pool)
+    uv = wheel("uv", "0.9.0")
+    lock = replace(EMPTY, uv=uv, wheels={uv.file: uv, **wheels}, closures=entries)
+    # Upstream, everything is newer.
+    index = answers(NUMPY_NEW, IDNA_NEW, cudart="12.8.95")
+    _, now = closures.resolve(LEVELS, index, pool, keeping(lock, names))
+    old = {each.name: each.version for each in wheels.values()}
+    assert {each.name: each.version for each in now.values()} == old | moved
+    if not moved:
+        assert index.questions == []
+
+
+def test_a_file_that_is_new_for_a_version_that_stays_is_not_taken(
+    pool: ThreadPoolExecutor,
+) -> None:
+    entries, wheels = closures.resolve(LEVELS, answers(NUMPY, IDNA), pool)
+    lock = replace(EMPTY, wheels=wheels, closures=entries)
+    other = replace(NUMPY, file="numpy-2.1.0-1-py3-none-any.whl", sha256="f" * 64)
+    index = Index({**answers(other, IDNA_NEW).table, "cupy": [CUPY, other]})
+
+    def ask(question: Question) -> tuple[Wheel, ...]:
+        found = index(question)
+        return tuple(other if each.name == "numpy" else each for each in found)
+
+    _, now = closures.resolve(LEVELS, ask, pool, keeping(lock, {"idna"}))
+    assert NUMPY.file in now
+    assert other.file not in now
+
+
+def test_names_that_cannot_be_updated_are_told_with_what_can() -> None:
+    packages = PackageSet(layer="base", os="debian12", platform=AMD64, packages=(package("tini"),))
+    lock = replace(EMPTY, packages=(packages,), wheels={NUMPY.file: NUMPY})
+    with pytest.raises(ProjectError) as caught:
+        keeping(lock, {"numpi", "tini", "numpy"})
+    assert str(caught.value).splitlines() == [
+        "these cannot be updated:",
+        "  numpi: the lock has nothing of that name; did you mean numpy?",
+        "  tini: a package moves with its base: debian12",
+    ]
+    assert keeping(replace(EMPTY, wheels={CUPY.file: CUPY}), {"CuPy_cuda12x"}).names == {
+        "cupy-cuda12x"
+    }

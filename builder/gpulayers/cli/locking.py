@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Collection, Mapping
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from gpulayers.inputs.given import Given
 from gpulayers.lock import file as lock_file
 from gpulayers.lock import make as lock_make
 from gpulayers.lock import moved, wheels
+from gpulayers.lock import update as updating
 from gpulayers.lock.model import Lock
 from gpulayers.lock.weights.store import megabytes
 from gpulayers.plan import sorting
@@ -29,6 +31,8 @@ CHECKED = "-checked"
 @click.command("lock", short_help="Resolve everything to digests and hashes.")
 @where_options
 @click.option("--check", is_flag=True, help="Write nothing; exit 13 and say what moved.")
+@click.option("--update", is_flag=True, help="Move only what NAMES say; without any, everything.")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--builder", default="", help="The buildx builder to use.")
 @wait_option
 @secret_option
@@ -39,14 +43,23 @@ def lock_command(
     registry: str,
     *,
     check: bool,
+    update: bool,
+    names: tuple[str, ...],
     builder: str,
     no_wait: bool,
     given: tuple[Given, ...],  # noqa: ARG001 - from here on their values are hidden
 ) -> None:
     """Resolve bases, OS packages and wheels to digests and hashes, in matrix.lock.toml.
 
-    The lock is for all kept cells, whatever --only says.
+    The lock is for all kept cells, whatever --only says. A NAME after --update is a wheel, an OS
+    (which moves its base and packages), a model, a Python or uv: all else stays as it is locked.
     """
+    if check and (update or names):
+        msg = "--check writes nothing: take either it, or --update with names"
+        raise click.UsageError(msg)
+    if names and not update:
+        msg = f"{' '.join(names)}: wanted --update before names of what may move"
+        raise click.UsageError(msg)
     found = project_files.load(where(project, matrix, only, registry))
     if check:
         _check(found, builder, wait=not no_wait)
@@ -54,7 +67,7 @@ def lock_command(
     for line in sorting.warnings(found.judging, found.whole):
         click.echo(f"warning: {line}", err=True)
     with alone(found.project.state, "lock", wait=not no_wait):
-        lock = make(found, builder)
+        lock = _updated(found, builder, names) if names else make(found, builder)
     click.echo(
         f"{found.lock_path.name}: {len(lock.bases)} bases, {len(lock.wheels)} wheels, "
         f"{sum(len(entry.packages) for entry in lock.packages)} OS packages"
@@ -71,17 +84,9 @@ def _check(found: Loaded, builder: str, *, wait: bool) -> None:
 
     Raises: StaleError: it does not, or is not; names each thing that moved.
     """
-    name = found.lock_path.name
-    lock = lock_file.read(found.lock_path)
-    changed = ("there is none",) if lock is None else project_files.differences(found, lock)
-    if lock is None or changed:
-        msg = f"{name} does not fit: {'; '.join(changed)}"
-        raise StaleError(msg, hint="run: gpulayers lock")
-    with (
-        alone(found.project.state, "lock", wait=wait),
-        tempfile.TemporaryDirectory(prefix="gpulayers-cache-") as cache,
-    ):
-        now = resolve(found, builder, checked_in=Path(cache))
+    name, lock = found.lock_path.name, _fitting(found)
+    with alone(found.project.state, "lock", wait=wait):
+        now = resolve(found, builder, suffix=CHECKED, fresh=True)
     lines = moved.differences(lock, now)
     if not lines and lock_file.format_lock(now) != lock_file.format_lock(lock):
         lines = ("sizes or settings of entries whose versions and hashes are the same",)
@@ -91,6 +96,27 @@ def _check(found: Loaded, builder: str, *, wait: bool) -> None:
         hint = "to take all of it: gpulayers lock; builds go on with what is locked"
         raise StaleError(msg + "\n".join(f"  {line}" for line in lines), hint=hint)
     click.echo(f"{name} fits, and nothing moved since")
+
+
+def _fitting(found: Loaded) -> Lock:
+    lock = lock_file.read(found.lock_path)
+    changed = ("there is none",) if lock is None else project_files.differences(found, lock)
+    if lock is None or changed:
+        msg = f"{found.lock_path.name} does not fit: {'; '.join(changed)}"
+        raise StaleError(msg, hint="run: gpulayers lock")
+    return lock
+
+
+def _updated(found: Loaded, builder: str, names: tuple[str, ...]) -> Lock:
+    """Move what these names say, and write the lock if that moved anything."""
+    old = _fitting(found)
+    lock = resolve(found, builder, fresh=True, keep=updating.keeping(old, names))
+    for line in moved.differences(old, lock) or (
+        f"{' '.join(names)}: nothing newer fits what stays",
+    ):
+        click.echo(line)
+    lock_file.write(found.lock_path, lock)
+    return lock
 
 
 def make(found: Loaded, builder: str) -> Lock:
@@ -103,10 +129,18 @@ def make(found: Loaded, builder: str) -> Lock:
     return lock
 
 
-def resolve(found: Loaded, builder: str, checked_in: Path | None = None) -> Lock:
+def resolve(
+    found: Loaded,
+    builder: str,
+    *,
+    suffix: str = "",
+    fresh: bool = False,
+    keep: updating.Keeping | None = None,
+) -> Lock:
     """Make the lock, as far as things are today.
 
-    Shape: ``checked_in`` is an empty folder for what indexes answer; with it no tag moves.
+    Shape: ``suffix`` as in ``bases.Workshop``; ``fresh`` believes no answer that an index gave
+    minutes ago; ``keep`` has what stays.
     Raises: RemoteError: something did not answer; ProjectError: something does not exist.
     """
     from gpulayers.bases import Workshop
@@ -116,21 +150,24 @@ def resolve(found: Loaded, builder: str, checked_in: Path | None = None) -> Lock
     from gpulayers.lock.weights.store import Store
 
     found.demand_cells()
-    with Registry() as registry:
+    with ExitStack() as stack:
+        registry = stack.enter_context(Registry())
+        folder = tempfile.TemporaryDirectory(prefix="gpulayers-") if fresh else nullcontext()
+        cache = stack.enter_context(folder)
         workshop = Workshop(
             registry=registry,
             buildx=buildx.find(builder),
             root=found.root,
             say=lambda line: click.echo(f"lock: {line}", err=True),
-            suffix=CHECKED if checked_in is not None else "",
+            suffix=suffix,
         )
         sources = lock_make.Sources(
             workshop=workshop,
             inputs=lambda suites: machine_inputs(found, suites, found.indexes),
-            resolve=partial(wheels.resolve, cache=checked_in),
+            resolve=partial(wheels.resolve, cache=Path(cache) if cache else None),
             pin=weights.sources(Store(folder=found.models), registry).pin,
         )
-        return lock_make.make(found.matrix, found.wanted, sources)
+        return lock_make.make(found.matrix, found.wanted, sources, keep)
 
 
 def machine_inputs(found: Loaded, suites: Mapping[str, str], indexes: Collection[str]) -> Inputs:

@@ -2,19 +2,18 @@
 
 import contextlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from gpulayers.errors import ProjectError
 from gpulayers.lock import apps, conflict
 from gpulayers.lock.model import Closure, Wheel
+from gpulayers.lock.update import Keeping, Way
 from gpulayers.lock.wanted import ClosureWanted
 from gpulayers.lock.wheels import Question
-from gpulayers.refs import Platform
 
 Ask = Callable[[Question], tuple[Wheel, ...]]
-Way = tuple[str, Platform, tuple[str, ...]]
 CUDA = re.compile(r"cuda==(?P<version>(?P<major>\d+)\.\d+) \S*(?: for (?P<framework>\S+))?")
 
 
@@ -23,11 +22,14 @@ class Resolving:
     """Closures being resolved, level by level.
 
     Shape: ``whole`` has the wheels of a closure and of all below it; ``used`` the requirements that
-    gave it; ``failed`` why one cannot be.
+    gave it; ``failed`` why one cannot be. ``kept`` are like ``whole``, as they were: of these only
+    wheels of the names in ``moving`` may be others.
     """
 
     asked: Mapping[Way, ClosureWanted]
     ask: Ask
+    kept: Mapping[Way, tuple[Wheel, ...]] = field(default_factory=dict)
+    moving: Collection[str] = ()
     whole: dict[Way, tuple[Wheel, ...]] = field(default_factory=dict)
     used: dict[Way, tuple[str, ...]] = field(default_factory=dict)
     failed: dict[Way, str] = field(default_factory=dict)
@@ -48,6 +50,9 @@ class Resolving:
                 self.whole[way] = found
 
     def _resolved(self, one: ClosureWanted) -> tuple[Wheel, ...] | str:
+        way = (one.python, one.platform, (*one.under, one.of))
+        if way in self.kept and not self._moves(way):
+            return self.kept[way]
         fixed = self.whole.get(below(one), ())
         if clash := apps.clash(one.requirements, fixed, one.python, one.platform):
             return clash
@@ -83,16 +88,47 @@ class Resolving:
     def _answer(
         self, one: ClosureWanted, requirements: tuple[str, ...], fixed: tuple[Wheel, ...]
     ) -> tuple[Wheel, ...]:
-        return self.ask(
+        stays = self._stays(one)
+        there = {wheel.name for wheel in fixed}
+        found = self.ask(
             Question(
                 python=one.python,
                 platform=one.platform,
                 requirements=requirements,
-                fixed=fixed,
+                fixed=(*fixed, *(wheel for name, wheel in stays.items() if name not in there)),
                 stands_in_for=one.stands_in_for,
                 sources=one.sources,
             )
         )
+        # The same version may have got a file that fits better since.
+        same = {(wheel.name, wheel.version): wheel for wheel in stays.values()}
+        return tuple(sorted(same.get((each.name, each.version), each) for each in found))
+
+    def _moves(self, way: Way) -> bool:
+        """Whether a closure, or one that stands on it, has a wheel that may move."""
+        return any(
+            wheel.name in self.moving for upper in self._above(way) for wheel in self.kept[upper]
+        )
+
+    def _above(self, way: Way) -> list[Way]:
+        python, platform, names = way
+        return [
+            each
+            for each in self.kept
+            if each[:2] == (python, platform) and each[2][: len(names)] == names
+        ]
+
+    def _stays(self, one: ClosureWanted) -> dict[str, Wheel]:
+        """The wheels that a closure may not change, by name; empty where everything may move."""
+        way = (one.python, one.platform, (*one.under, one.of))
+        # What lies beside is asked for together with it, and is the layer right above.
+        ways = [each for each in self._above(way) if len(each[2]) == len(way[2]) + 1]
+        found = {
+            wheel.name: wheel
+            for each in [*(ways if one.beside else ()), way]
+            for wheel in self.kept.get(each, ())
+        }
+        return {name: wheel for name, wheel in found.items() if name not in self.moving}
 
     def closure(self, way: Way) -> Closure:
         """What a resolved closure adds to those below it."""
@@ -113,15 +149,20 @@ def below(one: ClosureWanted) -> Way:
 
 
 def resolve(
-    wanted: Sequence[ClosureWanted], ask: Ask, pool: ThreadPoolExecutor
+    wanted: Sequence[ClosureWanted],
+    ask: Ask,
+    pool: ThreadPoolExecutor,
+    keep: Keeping | None = None,
 ) -> tuple[tuple[Closure, ...], dict[str, Wheel]]:
-    """All closures, sorted, and their wheels by file name.
+    """All closures, sorted, and their wheels by file name; with ``keep`` only some wheels move.
 
     Raises: ProjectError: some cannot be; names every one of them, with what disagrees;
         RemoteError: the index does not answer.
     """
     asked = {(one.python, one.platform, (*one.under, one.of)): one for one in wanted}
     work = Resolving(asked=asked, ask=ask)
+    if keep is not None:
+        work = Resolving(asked=asked, ask=ask, kept=keep.wheels(), moving=keep.names)
     for level in sorted({len(one.under) for one in wanted}):
         work.level(level, pool)
     if work.failed:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from gpulayers import bases
 from gpulayers.bases import Workshop
@@ -22,6 +23,7 @@ from gpulayers.lock.model import (
     Wheel,
 )
 from gpulayers.lock.pythons import Standalone, newest_standalone
+from gpulayers.lock.update import Keeping
 from gpulayers.lock.wanted import TOOLS, Wanted
 from gpulayers.lock.wheels import Question, Resolve, resolve
 from gpulayers.matrix.model import ArtifactModel, FetchedModel, FolderModel, HubModel, Matrix
@@ -52,24 +54,31 @@ class Sources:
         return self.resolve(question, config=inputs.uv_config, indexes=inputs.indexes)
 
 
-def make(matrix: Matrix, ask: Wanted, sources: Sources) -> Lock:
-    """Resolve everything that is wanted.
+def make(matrix: Matrix, ask: Wanted, sources: Sources, keep: Keeping | None = None) -> Lock:
+    """Resolve everything that is wanted; with ``keep`` only what it names, all else stays.
 
     Raises: RemoteError: something did not answer; ProjectError: something does not exist.
     """
     settings = sources.inputs({})
+    part = ask if keep is None else keep.part(ask)
     with _pool() as pool, _pool() as questions:
-        tools = [pool.submit(_uv, settings, platform, sources) for platform in ask.platforms]
+        uvs = {each: _uv_wheel(keep, settings, each, sources, pool) for each in ask.platforms}
         resolved = pool.submit(
-            closures.resolve, ask.closures, lambda q: sources.wheels(q, settings), questions
+            closures.resolve, ask.closures, lambda q: sources.wheels(q, settings), questions, keep
         )
-        found = _bases(ask, sources, pool)
+        found = tuple(sorted((*_bases(part, sources, pool), *(keep.bases() if keep else ()))))
         inputs = sources.inputs({base.os: base.suite for base in found})
-        package_sets = _package_sets(ask, found, inputs, sources, pool)
+        package_sets = _package_sets(part, found, inputs, sources, pool)
         layers, wheels = resolved.result()
-    uv = {platform: job.result() for platform, job in zip(ask.platforms, tools, strict=True)}
+    uv = {platform: job() for platform, job in uvs.items()}
     first, more = uv[ask.platforms[0]], [*uv.items()][1:]
-    python = _pythons(ask, found, settings, sources)
+    python = _pythons(part, found, settings, sources)
+    models = _models(matrix, part, sources)
+    if keep is not None:
+        old, moving = keep.lock, keep.names
+        package_sets = tuple(sorted((*package_sets, *keep.packages())))
+        python = tuple(sorted((*python, *(e for e in old.pythons if e.python not in moving))))
+        models = tuple(sorted((*models, *(e for e in old.models if e.name not in moving))))
     return Lock(
         inputs=wanted.digest(ask),
         uv=first,
@@ -78,8 +87,20 @@ def make(matrix: Matrix, ask: Wanted, sources: Sources) -> Lock:
         pythons=python,
         wheels={**wheels, **{wheel.file: wheel for _, wheel in more}},
         closures=tuple(sorted((*layers, *(_uv_closure(*pair) for pair in more)))),
-        models=_models(matrix, ask, sources),
+        models=models,
     )
+
+
+def _uv_wheel(
+    keep: Keeping | None,
+    inputs: Inputs,
+    platform: Platform,
+    sources: Sources,
+    pool: ThreadPoolExecutor,
+) -> Callable[[], Wheel]:
+    if keep is not None and UV not in keep.names:
+        return partial(keep.lock.uv_for, platform)
+    return pool.submit(_uv, inputs, platform, sources).result
 
 
 @contextmanager
