@@ -18,8 +18,9 @@ test: venv up ## run all tests, with the engine and the registry
 lint: venv ## run the linters and the type checker
 	@$(IN_ENV) tools/run_tests.py lint
 
-bench: venv ## time what looks only, against a program that does nothing; writes bench/results/
+bench: venv ## time looking, planning and rendering against doing without; writes bench/results/
 	@.venv/bin/python bench/looking.py
+	@.venv/bin/python bench/planning.py
 
 venv: ## make .venv with the project and its development tools
 	@$(DEVENV) venv

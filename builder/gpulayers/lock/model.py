@@ -1,7 +1,8 @@
 """What a lock file says: everything a build will use, by digest or hash."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from gpulayers.refs import Platform
 
@@ -131,6 +132,25 @@ class Lock:
     wheels: Mapping[str, Wheel]
     closures: tuple[Closure, ...]
     models: tuple[LockedModel, ...]
+    # Each entry by its kind and what it is asked for by; a plan asks for some of them a cell.
+    _entries: Mapping[Hashable, Any] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Make the entries to be found; of two with one name, the first."""
+        entries: dict[Hashable, Any] = {}
+        for base in self.bases:
+            entries.setdefault((LockedBase, base.os, base.platform), base)
+        for python in self.pythons:
+            entries.setdefault((LockedPython, python.python), python)
+        for model in self.models:
+            entries.setdefault((LockedModel, model.name), model)
+        for one in self.packages:
+            entries.setdefault((PackageSet, one.layer, one.os, one.platform), one)
+        for each in self.closures:
+            entries.setdefault((Closure, each.python, each.platform, each.of, each.under), each)
+            if each.of == UV:
+                entries.setdefault((UV, each.platform), each)
+        object.__setattr__(self, "_entries", entries)
 
     @property
     def indexes(self) -> tuple[str, ...]:
@@ -139,49 +159,32 @@ class Lock:
 
     def base(self, os: str, platform: Platform) -> LockedBase:
         """The base of an OS; KeyError when the lock is for another matrix."""
-        for base in self.bases:
-            if (base.os, base.platform) == (os, platform):
-                return base
-        raise KeyError(os)
+        found: LockedBase = self._entries[LockedBase, os, platform]
+        return found
 
     def python(self, python: str) -> LockedPython:
         """Where a Python comes from; KeyError when the lock is for another matrix."""
-        for entry in self.pythons:
-            if entry.python == python:
-                return entry
-        raise KeyError(python)
+        found: LockedPython = self._entries[LockedPython, python]
+        return found
 
     def model(self, name: str) -> LockedModel:
         """A model that is a folder or is fetched; KeyError when the lock is for another matrix."""
-        for entry in self.models:
-            if entry.name == name:
-                return entry
-        raise KeyError(name)
+        found: LockedModel = self._entries[LockedModel, name]
+        return found
 
     def uv_for(self, platform: Platform) -> Wheel:
         """The wheel that brings uv into the build on a platform."""
-        for entry in self.closures:
-            if (entry.of, entry.platform) == (UV, platform):
-                return self.wheels[entry.files[0]]
-        return self.uv
+        found: Closure | None = self._entries.get((UV, platform))
+        return self.uv if found is None else self.wheels[found.files[0]]
 
     def package_set(self, layer: str, platform: Platform, *, os: str = "") -> tuple[Package, ...]:
         """The packages of a layer's step, empty where it has none."""
-        for entry in self.packages:
-            if (entry.layer, entry.os, entry.platform) == (layer, os, platform):
-                return entry.packages
-        return ()
+        found: PackageSet | None = self._entries.get((PackageSet, layer, os, platform))
+        return () if found is None else found.packages
 
     def closure(
         self, python: str, platform: Platform, of: str, under: tuple[str, ...]
     ) -> tuple[Wheel, ...]:
         """The wheels that a layer adds; KeyError when the lock is for another matrix."""
-        for entry in self.closures:
-            if (entry.python, entry.platform, entry.of, entry.under) == (
-                python,
-                platform,
-                of,
-                under,
-            ):
-                return tuple(self.wheels[file] for file in entry.files)
-        raise KeyError(of)
+        found: Closure = self._entries[Closure, python, platform, of, under]
+        return tuple(self.wheels[file] for file in found.files)

@@ -127,7 +127,7 @@ class _Work:
             Draft(
                 name=name,
                 layer=layer,
-                folders=self.ground.library.folders,
+                ground=self.ground,
                 platform=self.shown,
                 under=under,
                 context=context,
@@ -149,7 +149,7 @@ def _cuda_home(ground: Ground, shown: str, floor: Floor, below: Sequence[Step]) 
         Draft(
             name="cuda-home",
             layer=ground.library.single("devel"),
-            folders=ground.library.folders,
+            ground=ground,
             platform=shown,
             under=below,
             values={

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpulayers.layer import LayerDef
 from gpulayers.lock.model import Package
-from gpulayers.plan.model import Step, Value
+from gpulayers.plan.model import Ground, Step, Value
 
 # Raised when the same templates and values would give other bytes: every step is then built anew.
 RECIPE = 1
@@ -45,6 +45,15 @@ def checks(folders: Sequence[Path]) -> tuple[str, ...]:
     )
 
 
+def of_templates(first: Path, ground: Ground) -> tuple[str, ...]:
+    """The hashes of a template and of those that it includes; each is read once a plan."""
+    found = ground.hashes.get(first)
+    if found is None:
+        found = tuple(of_file(path) for path in templates(first, ground.library.folders))
+        ground.hashes[first] = found
+    return found
+
+
 def templates(first: Path, folders: Sequence[Path]) -> tuple[Path, ...]:
     """A template and those that it includes, through others too, as they are found in folders.
 
@@ -69,13 +78,13 @@ def slug(text: str) -> str:
 class Draft:
     """A step before it has a key.
 
-    Shape: ``folders`` is where its templates come from; ``base`` is the digest of the OS base
+    Shape: ``ground`` knows where its templates come from; ``base`` is the digest of the OS base
     below it, or ""; ``stage`` is "" for a name of its own in each version of it.
     """
 
     name: str
     layer: LayerDef
-    folders: Sequence[Path]
+    ground: Ground
     values: Mapping[str, Value]
     platform: str
     under: Sequence[Step] = ()
@@ -92,7 +101,7 @@ def step(draft: Draft) -> Step:
     key = of_value(
         {
             "recipe": RECIPE,
-            "templates": [of_file(p) for p in templates(draft.layer.template, draft.folders)],
+            "templates": of_templates(draft.layer.template, draft.ground),
             "values": values,
             "under": [one.key for one in draft.under],
             "platform": draft.platform,

@@ -31,12 +31,14 @@ def make(ground: Ground, cells: Sequence[Cell]) -> Plan:
     Raises: ProjectError: two images would have one name in the bake file;
         KeyError: the lock is for other cells (callers compare ``lock.inputs`` before).
     """
+    # What files held at another plan is no matter.
+    ground = replace(ground, hashes={}, steps={})
     platforms = ground.matrix.images.platforms
     judging = ground.judging if ground.judging is not None else Judging(ground.matrix)
     checks = keys.checks(ground.library.folders)
     images = tuple(
-        _image(ground, cell, platform, judging.needed(cell, platform), checks)
-        for cell in cells
+        _image(ground, cell, platform, tag, judging.needed(cell, platform), checks)
+        for cell, tag in tags.tags(ground.matrix, cells).items()
         for platform in wanted.platforms(ground.matrix, ground.library, cell, ground.served)
     )
     _check_targets(images)
@@ -75,15 +77,20 @@ def _base(ground: Ground, os_name: str, platform: Platform) -> str:
 
 
 def _image(
-    ground: Ground, cell: Cell, platform: Platform, needed: Needed, checks: Sequence[str]
+    ground: Ground,
+    cell: Cell,
+    platform: Platform,
+    tag: str,
+    needed: Needed,
+    checks: Sequence[str],
 ) -> Image:
     own = steps.of_image(ground, cell, platform)
-    tag = tags.tag(ground.matrix, cell)
+    layers = _layers(ground, cell)
     locked = _locked(ground, cell, platform)
     wheels = {wheel.name: wheel.version for wheel in locked}
     expected = _expected(ground, cell, platform, wheels)
     labels = _labels(ground, cell, platform, tag=tag, wheels=wheels) | _of_driver(needed)
-    config = _config(ground, cell, platform, labels=labels, requirement=needed.requirement)
+    config = _config(ground, cell, layers, platform, labels, needed.requirement)
     key = _key(ground.lock.base(cell.os, platform).digest, own, config, expected, checks)
     return Image(
         cell=cell,
@@ -98,7 +105,7 @@ def _image(
         config=_with_label(config, f"{LABEL}.key", key),
         expected=expected,
         wheels=wheels,
-        smoke=_smoke(ground, cell),
+        smoke=_smoke(ground, cell, layers),
         indexes=tuple(sorted({wheel.index for wheel in locked} - {PLAIN_INDEX})),
     )
 
@@ -156,14 +163,14 @@ def _layers(ground: Ground, cell: Cell) -> tuple[LayerDef, ...]:
 def _config(
     ground: Ground,
     cell: Cell,
+    layers: Sequence[LayerDef],
     platform: Platform,
-    *,
     labels: Mapping[str, str],
     requirement: str,
 ) -> Config:
     env = dict.fromkeys(ground.lock.base(cell.os, platform).blanks, "")
     entrypoint: tuple[str, ...] = ()
-    for layer in _layers(ground, cell):
+    for layer in layers:
         env.update(layer.env)
         entrypoint = layer.entrypoint or entrypoint
     env.update(weights.env(ground, cell.model))
@@ -246,8 +253,8 @@ def _as_locked(version: str, locked: str) -> str:
     return locked if locked and Version(locked).public == Version(version).public else version
 
 
-def _smoke(ground: Ground, cell: Cell) -> tuple[Path, ...]:
-    found = [path for layer in _layers(ground, cell) for path in layer.smoke]
+def _smoke(ground: Ground, cell: Cell, layers: Sequence[LayerDef]) -> tuple[Path, ...]:
+    found = [path for layer in layers for path in layer.smoke]
     model = ground.matrix.models.get(cell.model)
     for owner in (model, matrix_apps.of(ground.matrix, cell)):
         if owner is not None and owner.smoke is not None:

@@ -136,7 +136,8 @@ class Ground:
 
     Shape: ``root`` is the registry and path that all images are below; ``models`` is the folder
     with the files of fetched models, below the project's; ``served`` is what facts say of the
-    cells' wheels; ``judging`` is of the matrix, None to have one made.
+    cells' wheels; ``judging`` is of the matrix, None to have one made. ``trees``, ``hashes`` (of
+    templates) and ``steps`` keep what was worked out already: cells have most of it in common.
     """
 
     matrix: Matrix
@@ -144,6 +145,10 @@ class Ground:
     lock: Lock
     root: str
     trees: dict[tuple[Path, tuple[str, ...]], tuple[str, int]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    hashes: dict[Path, tuple[str, ...]] = field(default_factory=dict, compare=False, repr=False)
+    steps: dict[tuple[object, ...], tuple[Step, ...]] = field(
         default_factory=dict, compare=False, repr=False
     )
     models: Path = Path(".gpulayers/models")

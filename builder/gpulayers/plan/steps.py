@@ -1,8 +1,9 @@
 """The steps of an image, layer by layer: big wheels alone, the small rest of a layer together."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from gpulayers.inputs import plain
 from gpulayers.layer import LayerDef, stack
@@ -24,11 +25,12 @@ LIBRARIES = {"x86_64": "/usr/lib/x86_64-linux-gnu", "aarch64": "/usr/lib/aarch64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Which image the steps are for."""
+    """Which image the steps are for; ``alone`` are files of wheels that are steps of their own."""
 
     ground: Ground
     cell: Cell
     platform: Platform
+    alone: frozenset[str]
 
     @property
     def shown(self) -> str:
@@ -38,13 +40,27 @@ class Place:
 
 def tools(ground: Ground, platform: Platform) -> Step:
     """The step with what the other steps work with."""
+    return _once(ground, (TOOLS, platform), lambda: [_tools(ground, platform)])[0]
+
+
+def _once(
+    ground: Ground, key: tuple[object, ...], make: Callable[[], Iterable[Step]]
+) -> tuple[Step, ...]:
+    """The steps that all of ``key`` leads to, made when they are first wanted in a plan."""
+    found = ground.steps.get(key)
+    if found is None:
+        found = ground.steps[key] = tuple(make())
+    return found
+
+
+def _tools(ground: Ground, platform: Platform) -> Step:
     layer = ground.library.single("tools")
     uv = ground.lock.uv_for(platform)
     return step(
         Draft(
             name=TOOLS,
             layer=layer,
-            folders=ground.library.folders,
+            ground=ground,
             stage=TOOLS,  # templates call it by this name
             platform=platform.format(),
             base=ground.lock.base(TOOLS, platform).digest,
@@ -62,7 +78,8 @@ def tools(ground: Ground, platform: Platform) -> Step:
 
 def of_image(ground: Ground, cell: Cell, platform: Platform) -> tuple[Step, ...]:
     """The steps of a cell's image, lowest first."""
-    place = Place(ground=ground, cell=cell, platform=platform)
+    alone = _alone(ground, cell, platform)
+    place = Place(ground=ground, cell=cell, platform=platform, alone=alone)
     below = tools(ground, platform)
     found = [*_os_step(place, below)]
     python: Step | None = None
@@ -72,7 +89,9 @@ def of_image(ground: Ground, cell: Cell, platform: Platform) -> tuple[Step, ...]
             found.append(made)
             python = made if layer.kind == "python" else python
         elif python is not None:
-            found += _wheel_steps(place, layer, python, _layer_wheels(place, layer))
+            found += _wheel_steps(
+                place, layer, python, _layer_wheels(ground, cell, platform, layer)
+            )
     if python is not None and cell.model != NO_MODEL:
         found += _model_steps(place, python)
         found += weights.steps(ground, cell.model, platform, below=below, python=python)
@@ -100,14 +119,17 @@ def _os_packages(place: Place) -> tuple[Package, ...]:
     return own or lock.package_set("base", place.platform, os=os)
 
 
-def _os_step(place: Place, below: Step) -> Iterator[Step]:
+def _os_step(place: Place, below: Step) -> tuple[Step, ...]:
     packages = _os_packages(place)
-    if packages:
+    if not packages:
+        return ()
+
+    def make() -> Iterator[Step]:
         yield step(
             Draft(
                 name=f"packages-{place.cell.os}",
                 layer=place.ground.library.single("base"),
-                folders=place.ground.library.folders,
+                ground=place.ground,
                 platform=place.shown,
                 base=place.ground.lock.base(place.cell.os, place.platform).digest,
                 under=(below,),
@@ -115,8 +137,15 @@ def _os_step(place: Place, below: Step) -> Iterator[Step]:
             )
         )
 
+    return _once(place.ground, ("os", place.cell.os, place.platform, packages), make)
+
 
 def _package_step(place: Place, layer: LayerDef, below: Step) -> Step:
+    key = (layer.name, place.cell.python, place.platform)
+    return _once(place.ground, key, lambda: [_new_package_step(place, layer, below)])[0]
+
+
+def _new_package_step(place: Place, layer: LayerDef, below: Step) -> Step:
     python = place.cell.python.format()
     is_python = layer.kind == "python"
     source = place.ground.lock.python(python)
@@ -126,7 +155,7 @@ def _package_step(place: Place, layer: LayerDef, below: Step) -> Step:
         Draft(
             name=f"python-{python}" if is_python else layer.name,
             layer=layer,
-            folders=place.ground.library.folders,
+            ground=place.ground,
             platform=place.shown,
             under=(below,),
             values={
@@ -141,32 +170,33 @@ def _package_step(place: Place, layer: LayerDef, below: Step) -> Step:
     )
 
 
-def _layer_wheels(place: Place, layer: LayerDef) -> tuple[Wheel, ...]:
-    ground, cell = place.ground, place.cell
+def _layer_wheels(
+    ground: Ground, cell: Cell, platform: Platform, layer: LayerDef
+) -> tuple[Wheel, ...]:
     cuda = wanted.cuda_name(ground.matrix, ground.library, cell)
     names = {"cuda": (cuda, ()), "framework": (cell.framework.format(), (cuda,))}
     if layer.kind not in names:
         return ()
     of, under = names[layer.kind]
-    return ground.lock.closure(cell.python.format(), place.platform, of, under)
+    return ground.lock.closure(cell.python.format(), platform, of, under)
 
 
-def _alone(place: Place) -> frozenset[str]:
+def _alone(ground: Ground, cell: Cell, platform: Platform) -> frozenset[str]:
     """The files of wheels that are steps of their own: the biggest, as many as there is room."""
-    recipe = place.ground.matrix.recipe
-    layers = stack(place.ground.library, place.cell.framework.name)
+    recipe = ground.matrix.recipe
+    layers = stack(ground.library, cell.framework.name)
     # Beside one step a layer: the OS's packages, the model's wheels and files, and the mark of the
     # identity check.
-    room = recipe.max_layers - len(layers) - 3 - weights.count(place.ground, place.cell.model)
-    room -= apps.count(place.ground, place.cell)
+    room = recipe.max_layers - len(layers) - 3 - weights.count(ground, cell.model)
+    room -= apps.count(ground, cell)
     big = [
         wheel
         for layer in layers
-        for wheel in _layer_wheels(place, layer)
+        for wheel in _layer_wheels(ground, cell, platform, layer)
         if _is_big(wheel, recipe.big_wheel_mb * MB)
     ]
     limit = recipe.big_wheel_mb * MB
-    own = apps.wheels(place.ground, place.cell, place.platform)
+    own = apps.wheels(ground, cell, platform)
     big += [wheel for wheel in own if _is_big(wheel, limit)]
     biggest = sorted(big, key=lambda wheel: (-wheel.size_bytes, wheel.file))[: max(0, room)]
     return frozenset(wheel.file for wheel in biggest)
@@ -180,7 +210,7 @@ def _is_big(wheel: Wheel, limit: int) -> bool:
 def _wheel_steps(
     place: Place, layer: LayerDef, python: Step, wheels: Sequence[Wheel]
 ) -> Iterator[Step]:
-    alone = _alone(place)
+    alone = place.alone
     big = [wheel for wheel in wheels if wheel.file in alone]
     rest = [wheel for wheel in wheels if wheel.file not in alone]
     # What a layer needs beside its own big wheels changes least often: it stands lowest.
@@ -201,11 +231,19 @@ def _small_steps(
 def _wheel_step(
     place: Place, layer: LayerDef, python: Step, wheels: Sequence[Wheel], *, name: str
 ) -> Step:
+    key = (layer.name, python.key, name, *(wheel.file for wheel in wheels))
+    made = partial(_new_wheel_step, place, layer, python, wheels, name=name)
+    return _once(place.ground, key, lambda: [made()])[0]
+
+
+def _new_wheel_step(
+    place: Place, layer: LayerDef, python: Step, wheels: Sequence[Wheel], *, name: str
+) -> Step:
     return step(
         Draft(
             name=name,
             layer=layer,
-            folders=place.ground.library.folders,
+            ground=place.ground,
             platform=place.shown,
             under=(python,),
             size_bytes=sum(wheel.size_bytes for wheel in wheels),
@@ -247,7 +285,7 @@ def _folder_step(place: Place, layer: LayerDef, python: Step, model: FolderModel
         Draft(
             name=f"model-{model.name}",
             layer=layer,
-            folders=place.ground.library.folders,
+            ground=place.ground,
             platform=place.shown,
             under=(python,),
             context=(f"model-{model.name}", model.path),

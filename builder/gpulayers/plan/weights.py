@@ -69,7 +69,7 @@ def steps(
             Draft(
                 name=title,
                 layer=ground.library.single("model"),
-                folders=ground.library.folders,
+                ground=ground,
                 platform=platform.format(),
                 under=(python if checked else below,),
                 context=(f"model-{name}", ground.models / TREES / whole.name),
@@ -101,7 +101,7 @@ def _reference_step(
         Draft(
             name=f"model-{model.name}",
             layer=ground.library.single("model"),
-            folders=ground.library.folders,
+            ground=ground,
             platform=platform.format(),
             under=(below,),
             values={
