@@ -1,6 +1,7 @@
 """What ``tools/devenv`` keeps apart: state, ports, processes, folders, mounts."""
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -196,6 +197,16 @@ class TestConfigurations:
         assert all(texts[0][key] != texts[1][key] for key in own)
         assert texts[0]["bridge"] == "none"
         assert texts[0]["iptables"] is False
+
+    def test_a_full_disk_is_refused_before_anything_is_fetched(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        usage = shutil.disk_usage(tmp_path)._replace(free=287_000_000)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+        with pytest.raises(talk.DevenvError) as caught:
+            engine.check_disk(place(tmp_path))
+        assert "wanted 5.0 GB free, found 287 MB in" in str(caught.value)
+        assert "make clean" in caught.value.hint
 
     def test_the_registry_listens_on_the_loopback_interface_only(self, tmp_path: Path) -> None:
         text = registry.format_config(place(tmp_path), 5001)

@@ -32,6 +32,7 @@ def up(layout: Layout) -> None:
 
 def _engine_up(layout: Layout) -> dict[str, str]:
     engine.check_possible()
+    engine.check_disk(layout)
     engine.fetch(layout)
     engine.start(layout)
     return engine.private_environment(layout)

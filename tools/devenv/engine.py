@@ -11,13 +11,23 @@ from devenv import packages, processes, programs, version
 from devenv.command import Outcome, ask, path_without
 from devenv.layout import Layout
 from devenv.state import read_state, remember, write_atomically
-from devenv.talk import DevenvError, say
+from devenv.talk import DevenvError, say, size
 
 READY_S = 90.0
 STOP_S = 40.0
 DAEMON = "dockerd"
 # What a dockerd that was killed leaves running.
 CHILDREN = ("containerd", "containerd-shim-runc-v2", "runc")
+# Below this, not even the smallest image of the demo can be built and tested.
+LEAST_FREE = 5 * 10**9
+# The build cache gives way before the disk is full. An engine before 28 knows the first alone.
+GARBAGE = {
+    "enabled": True,
+    "defaultKeepStorage": "10GB",
+    "defaultReservedSpace": "10GB",
+    "defaultMaxUsedSpace": "40GB",
+    "defaultMinFreeSpace": "12GB",
+}
 
 
 def machine_environment(layout: Layout) -> dict[str, str]:
@@ -79,6 +89,20 @@ def found_line(layout: Layout) -> str:
     return f"{version.text(docker)}, buildx {version.text(buildx)}, the machine's own{note}"
 
 
+def check_disk(layout: Layout) -> None:
+    """Refuse a disk that fills up at the first image.
+
+    Raises: DevenvError: with what to do instead.
+    """
+    free = shutil.disk_usage(layout.checkout).free
+    if free < LEAST_FREE:
+        msg = (
+            f"too little disk for an engine: wanted {size(LEAST_FREE)} free, "
+            f"found {size(free)} in {layout.checkout}"
+        )
+        raise DevenvError(msg, hint="make room (`make clean` gives back all that was made here)")
+
+
 def check_possible() -> None:
     """Refuse a private engine where it cannot run.
 
@@ -109,7 +133,7 @@ def format_daemon_config(layout: Layout) -> str:
         "features": {"containerd-snapshotter": True, "cdi": True},
         "cdi-spec-dirs": [str(layout.cdi)],
         "insecure-registries": ["127.0.0.0/8"],
-        "builder": {"gc": {"enabled": True, "defaultKeepStorage": "40GB"}},
+        "builder": {"gc": GARBAGE},
     }
     return json.dumps(config, indent=2, sort_keys=True) + "\n"
 
