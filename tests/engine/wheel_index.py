@@ -27,6 +27,17 @@ def add(folder: Path, name: str, version: str, needs: Sequence[str] = ()) -> Non
     with zipfile.ZipFile(file, "w") as made:
         for path, text in {**files, f"{info}/RECORD": record}.items():
             made.writestr(zipfile.ZipInfo(path, (1980, 1, 1, 0, 0, 0)), text)
+    _list(place)
+
+
+def remove(folder: Path, name: str, version: str) -> None:
+    """Take a wheel out of an index again."""
+    place = folder / name
+    (place / f"{name}-{version}-py3-none-any.whl").unlink()
+    _list(place)
+
+
+def _list(place: Path) -> None:
     links = [
         f'<a href="{quote(each.name)}#sha256={hashlib.sha256(each.read_bytes()).hexdigest()}">'
         f"{each.name}</a>"

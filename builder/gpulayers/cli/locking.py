@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Collection, Mapping
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -86,7 +86,7 @@ def _check(found: Loaded, builder: str, *, wait: bool) -> None:
     """
     name, lock = found.lock_path.name, _fitting(found)
     with alone(found.project.state, "lock", wait=wait):
-        now = resolve(found, builder, suffix=CHECKED, fresh=True)
+        now = resolve(found, builder, suffix=CHECKED)
     lines = moved.differences(lock, now)
     if not lines and lock_file.format_lock(now) != lock_file.format_lock(lock):
         lines = ("sizes or settings of entries whose versions and hashes are the same",)
@@ -110,7 +110,7 @@ def _fitting(found: Loaded) -> Lock:
 def _updated(found: Loaded, builder: str, names: tuple[str, ...]) -> Lock:
     """Move what these names say, and write the lock if that moved anything."""
     old = _fitting(found)
-    lock = resolve(found, builder, fresh=True, keep=updating.keeping(old, names))
+    lock = resolve(found, builder, keep=updating.keeping(old, names))
     for line in moved.differences(old, lock) or (
         f"{' '.join(names)}: nothing newer fits what stays",
     ):
@@ -134,13 +134,11 @@ def resolve(
     builder: str,
     *,
     suffix: str = "",
-    fresh: bool = False,
     keep: updating.Keeping | None = None,
 ) -> Lock:
     """Make the lock, as far as things are today.
 
-    Shape: ``suffix`` as in ``bases.Workshop``; ``fresh`` believes no answer that an index gave
-    minutes ago; ``keep`` has what stays.
+    Shape: ``suffix`` as in ``bases.Workshop``; ``keep`` has what stays.
     Raises: RemoteError: something did not answer; ProjectError: something does not exist.
     """
     from gpulayers.bases import Workshop
@@ -152,8 +150,8 @@ def resolve(
     found.demand_cells()
     with ExitStack() as stack:
         registry = stack.enter_context(Registry())
-        folder = tempfile.TemporaryDirectory(prefix="gpulayers-") if fresh else nullcontext()
-        cache = stack.enter_context(folder)
+        # What an index said minutes ago, uv would believe: a lock and a check of it must agree.
+        cache = stack.enter_context(tempfile.TemporaryDirectory(prefix="gpulayers-"))
         workshop = Workshop(
             registry=registry,
             buildx=buildx.find(builder),
@@ -164,7 +162,7 @@ def resolve(
         sources = lock_make.Sources(
             workshop=workshop,
             inputs=lambda suites: machine_inputs(found, suites, found.indexes),
-            resolve=partial(wheels.resolve, cache=Path(cache) if cache else None),
+            resolve=partial(wheels.resolve, cache=Path(cache)),
             pin=weights.sources(Store(folder=found.models), registry).pin,
         )
         return lock_make.make(found.matrix, found.wanted, sources, keep)
