@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpulayers import apt
@@ -11,9 +11,10 @@ from gpulayers.engine.buildx import IMAGE_OUTPUT, Buildx
 from gpulayers.engine.registry import Registry, RegistryError, Trouble
 from gpulayers.errors import GpulayersError, RemoteError, ToolError
 from gpulayers.inputs import suite_of
-from gpulayers.lock.model import LockedBase
+from gpulayers.lock.model import Lock, LockedBase
 from gpulayers.refs import ImageRef, Platform
 
+COPY_S = 1200.0
 EPOCH = 315532800  # 1980-01-01: zip files, and so wheels, cannot say an earlier time
 # What a container never reads; copyright files stay.
 SLIM = (
@@ -79,9 +80,47 @@ def resolve(
         for answer in answers:
             workshop.say(f"base {os_name}: passed over{answer[1:]}")
         workshop.say(f"base {os_name}: {source} ({base.digest[:19]})")
+        if base.repository and not workshop.suffix:
+            _keep(base, workshop)
         return base
     msg = f"no source gave a base for {os_name}:\n" + "\n".join(answers)
     raise RemoteError(msg, hint=hint)
+
+
+def _keep(base: LockedBase, workshop: Workshop) -> None:
+    """Copy a base below the root, under a tag of its own, so that it can be had when it is gone."""
+    source = ImageRef.parse(reference(base, workshop.root))
+    kept = ImageRef.parse(f"{workshop.root}/base:{base.os}-{base.digest[7:19]}")
+    try:
+        if workshop.registry.resolve(kept) == base.digest:
+            return
+        done = workshop.buildx.copy(source.format(), kept.format(), timeout_s=COPY_S)
+        found = workshop.registry.resolve(kept) if done.ok else None
+        last = "\n".join(done.tail(1))
+        answer = "" if found == base.digest else last or "it is not there"
+    except GpulayersError as error:
+        answer = str(error).splitlines()[0]
+    if answer:
+        workshop.say(
+            f"base {base.os}: no copy in {workshop.root}/base ({answer}): builds need {source.name}"
+        )
+
+
+def nearest_copies(lock: Lock, root: str, registry: Registry) -> Lock:
+    """The same lock with the bases that were copied below the root taken from there.
+
+    Shape: nothing else asks for them where they came from; images are the same ones.
+    Raises: RegistryError: the registry does not answer.
+    """
+    found = tuple(
+        replace(base, repository="") if base.repository and _is_kept(base, root, registry) else base
+        for base in lock.bases
+    )
+    return lock if found == lock.bases else replace(lock, bases=found)
+
+
+def _is_kept(base: LockedBase, root: str, registry: Registry) -> bool:
+    return registry.resolve(ImageRef.parse(f"{root}/base@{base.digest}")) is not None
 
 
 def _try(os_name: str, source: str, platform: Platform, workshop: Workshop) -> LockedBase:

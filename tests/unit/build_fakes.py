@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpulayers.engine.buildx import Buildx, OnVertex, Outcome, Secret, StepFailure
+from gpulayers.engine.process import Finished
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,8 @@ class FakeBuildx(Buildx):
     answer: Answer
     digest: str = "sha256:" + "d" * 64
     calls: list[Call] = field(default_factory=list)
+    copied: list[tuple[str, str]] = field(default_factory=list)
+    refused: str = ""
 
     def build(
         self,
@@ -68,6 +71,18 @@ class FakeBuildx(Buildx):
             folder.mkdir(exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
         return outcome(digest=self.digest)
+
+    def copy(self, source: str, target: str, *, timeout_s: float | None = None) -> Finished:
+        assert timeout_s, "a copy without end hangs a run without end"
+        self.copied.append((source, target))
+        return Finished(
+            argv=("docker",),
+            code=1 if self.refused else 0,
+            stdout="",
+            stderr=self.refused,
+            seconds=0.1,
+            timed_out=False,
+        )
 
 
 def failure(*lines: str, code: int = 1) -> StepFailure:

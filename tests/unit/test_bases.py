@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 from build_fakes import FakeBuildx, failure
-from lock_samples import AMD64
-from registry_fakes import CONFIG, HOST, INDEX, MANIFEST, ROOT, FakeTransport, client, held
+from lock_samples import AMD64, wheel
+from registry_fakes import CONFIG, HOST, INDEX, MANIFEST, ROOT, FakeTransport, answer, client, held
 
 from gpulayers import bases
 from gpulayers.bases import Workshop
-from gpulayers.engine.registry import digest_of
+from gpulayers.engine.registry import Response, digest_of
 from gpulayers.engine.registry.model import OCI_INDEX
 from gpulayers.errors import RemoteError, ToolError
-from gpulayers.lock.model import LockedBase
+from gpulayers.lock.model import Lock, LockedBase
 from gpulayers.refs import Platform
 
 pytestmark = pytest.mark.usefixtures("own_processes")
@@ -25,6 +25,15 @@ HELD = f"{HOST}/mirror/debian:12-slim"
 GONE = f"{HOST}/mirror/gone:12"
 
 
+COPY = f"{HOST}/acme/base:debian12-{digest_of(MANIFEST)[7:19]}"
+COPY_URL = f"{ROOT}/acme/base/manifests/debian12-{digest_of(MANIFEST)[7:19]}"
+
+
+def copied() -> dict[str, Response | list[Response | Exception]]:
+    """The copy is there from the second time on that somebody looks."""
+    return {f"HEAD {COPY_URL}": [answer(404), held(MANIFEST)]}
+
+
 @dataclass
 class Bench:
     """A workshop on some machine; its words are kept."""
@@ -32,25 +41,27 @@ class Bench:
     machine: Path
     buildx: FakeBuildx = field(default_factory=lambda: FakeBuildx(answer=lambda _: {}))
     said: list[str] = field(default_factory=list)
+    kept: dict[str, Response | list[Response | Exception]] = field(default_factory=dict)
 
-    def workshop(self) -> Workshop:
+    def workshop(self, *, suffix: str = "") -> Workshop:
         config = digest_of(CONFIG)
-        table = {
+        table: dict[str, Response | list[Response | Exception]] = {
             f"GET {ROOT}/mirror/debian/manifests/12-slim": held(INDEX, OCI_INDEX),
             f"GET {ROOT}/mirror/debian/manifests/{digest_of(MANIFEST)}": held(MANIFEST),
             f"GET {ROOT}/mirror/debian/blobs/{config}": held(CONFIG),
         }
         return Workshop(
-            registry=client(FakeTransport({**table})),
+            registry=client(FakeTransport({**table, **self.kept})),
             buildx=self.buildx,
             root=f"{HOST}/acme",
             say=self.said.append,
             machine=self.machine,
+            suffix=suffix,
         )
 
 
 def test_a_base_of_a_registry_is_the_manifest_of_the_platform() -> None:
-    bench = Bench(NO_DEBIAN)
+    bench = Bench(NO_DEBIAN, kept=copied())
     base = bases.resolve("debian12", [HELD], AMD64, bench.workshop())
     assert base == LockedBase(
         os="debian12",
@@ -77,6 +88,52 @@ def test_what_would_lead_programs_to_other_files_is_noted(monkeypatch: pytest.Mo
     )
     base = bases.resolve("debian12", [HELD], AMD64, workshop)
     assert base.blanks == ("LD_LIBRARY_PATH", "PYTHONPATH")
+
+
+def test_a_base_of_another_registry_is_copied_below_the_root_once() -> None:
+    bench = Bench(NO_DEBIAN, kept=copied())
+    workshop = bench.workshop()
+    base = bases.resolve("debian12", [HELD], AMD64, workshop)
+    assert bench.buildx.copied == [(f"{HOST}/mirror/debian@{base.digest}", COPY)]
+    bases.resolve("debian12", [HELD], AMD64, workshop)
+    assert len(bench.buildx.copied) == 1
+
+
+def test_a_lock_that_is_only_checked_copies_nothing() -> None:
+    bench = Bench(NO_DEBIAN)
+    bases.resolve("debian12", [HELD], AMD64, bench.workshop(suffix="-checked"))
+    assert bench.buildx.copied == []
+
+
+@pytest.mark.parametrize("refused", ["denied: no write access", ""])
+def test_a_base_that_could_not_be_copied_is_told_and_locked_all_the_same(refused: str) -> None:
+    bench = Bench(NO_DEBIAN, buildx=FakeBuildx(answer=lambda _: {}, refused=refused))
+    assert bases.resolve("debian12", [HELD], AMD64, bench.workshop()).source == HELD
+    assert bench.said[1] == (
+        f"base debian12: no copy in {HOST}/acme/base ({refused or 'it is not there'}):"
+        f" builds need {HOST}/mirror/debian"
+    )
+
+
+def test_builds_take_the_copy_where_there_is_one() -> None:
+    workshop = Bench(NO_DEBIAN, kept=copied()).workshop()
+    base = bases.resolve("debian12", [HELD], AMD64, workshop)
+    lock = Lock(
+        inputs="i",
+        uv=wheel("uv", "0.9.0"),
+        bases=(base,),
+        packages=(),
+        pythons=(),
+        wheels={},
+        closures=(),
+        models=(),
+    )
+    by_digest = f"HEAD {ROOT}/acme/base/manifests/{base.digest}"
+    there = Bench(NO_DEBIAN, kept={by_digest: held(MANIFEST)}).workshop()
+    (nearer,) = bases.nearest_copies(lock, there.root, there.registry).bases
+    assert bases.reference(nearer, there.root) == f"{HOST}/acme/base@{base.digest}"
+    gone = Bench(NO_DEBIAN).workshop()
+    assert bases.nearest_copies(lock, gone.root, gone.registry) is lock
 
 
 def test_a_source_that_does_not_answer_is_passed_over_and_named() -> None:

@@ -112,7 +112,9 @@ def run(found: Loaded, settings: Settings) -> Report:
         lock = locked or make_lock(found, settings.builder)
         buildx = builders.find(settings.builder)
         _demand_bases(found, lock, registry, buildx)
-        plan = plan or job.planned(found, lock, settings)
+        nearer = bases.nearest_copies(lock, found.root, registry)
+        if plan is None or nearer is not lock:
+            plan = job.planned(found, nearer, settings)
         disk = doctor.data_folder(machine)
         space = SpaceWatch(partial(free_bytes, disk)) if disk is not None else None
         builder = replace(_builder(found, lock, buildx, plan, settings.given), space=space)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpulayers.engine import process
+from gpulayers.engine.process import Finished
 from gpulayers.engine.progress import (
     SILENT,
     TAIL_LINES,
@@ -132,6 +133,13 @@ class Buildx:
             env=environment,
             cwd=file.parent,
         )
+
+    def copy(self, source: str, target: str, *, timeout_s: float | None = None) -> Finished:
+        """Copy a manifest with its blobs to another repository, as it is: the digest stays."""
+        argv = ["docker", "buildx", "imagetools", "create", *self._builder()]
+        # A manifest alone would else get an index of its own.
+        argv += ["--prefer-index=false", "--progress=plain", f"--tag={target}", source]
+        return process.run(argv, timeout_s=timeout_s)
 
     def _builder(self) -> list[str]:
         return [f"--builder={self.builder}"] if self.builder else []
