@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ from gpulayers.inputs.given import Given
 from gpulayers.plan.model import IDENTITY, Image, Step, layer_steps
 from gpulayers.record import Failure, Layer
 from gpulayers.render import mounts
-from gpulayers.render.bake import COMPRESSION
+from gpulayers.render.bake import CACHE_OPTIONS, COMPRESSION
 from gpulayers.render.files import BAKE_FILE
 
 STAGE = re.compile(r"^\[(?:\S+ )?(?P<stage>[a-z0-9][a-z0-9.-]*)\s+\d+/\d+\]")
@@ -76,11 +76,40 @@ class Builder:
         on_transfer: OnTransfer | None = None,
     ) -> Outcome:
         """Build and push to the staging reference; nothing is pushed when the identity is wrong."""
-        output = f"type=image,name={self.staging(image)},push=true,unpack=false,store=false"
-        settings = [f"output={output},{COMPRESSION}"]
+        settings = [_output(self.staging(image))]
+        title = f"image {image.tag}, key {image.key}; again: {self.repeat(image)}"
+        return self._bake(image, settings, title, on_vertex, on_transfer)
+
+    def build_step(
+        self,
+        image: Image,
+        step: Step,
+        file: str,
+        ref: str,
+        on_vertex: OnVertex | None = None,
+        on_transfer: OnTransfer | None = None,
+    ) -> Outcome:
+        """Build one step of an image alone, by a file below the rendered ones, and push it."""
+        cache = f"{self.root}/{self.name}-cache:{step.stage}"
+        settings = [
+            *(f"dockerfile={file}", "target=step", _output(ref)),
+            # That of the image holds all of its steps, and is not to be replaced by one.
+            f"cache-to=type=registry,ref={cache},{CACHE_OPTIONS}",
+        ]
+        title = f"step {step.name} of image {image.tag}, key {step.key}"
+        return self._bake(image, settings, title, on_vertex, on_transfer)
+
+    def _bake(
+        self,
+        image: Image,
+        settings: Sequence[str],
+        title: str,
+        on_vertex: OnVertex | None,
+        on_transfer: OnTransfer | None,
+    ) -> Outcome:
+        settings = list(settings)
         if self.inputs.ca is not None:
             settings.append(f"secrets+={Secret(id='ca', source=self.inputs.ca).format()}")
-        title = f"image {image.tag}, key {image.key}; again: {self.repeat(image)}"
         watched = self.space.watched() if self.space is not None else nullcontext()
         with logs.keep(self.logs, image.tag, title) as log, watched:
             outcome = self.buildx.bake(
@@ -119,6 +148,10 @@ class Builder:
         if self.inputs.ca is not None:
             words.append(f"--set='*.secrets+=id=ca,src={self.inputs.ca}'")
         return f"cd {shlex.quote(str(self.rendered))} && {' '.join(words)} {image.target}"
+
+
+def _output(ref: str) -> str:
+    return f"output=type=image,name={ref},push=true,unpack=false,store=false,{COMPRESSION}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,10 +31,13 @@ class Space:
     peak_bytes: int
 
 
-def space(images: Collection[Image]) -> Space:
-    """What these images take where nothing of them is cached: every unique step counts once."""
+def space(images: Collection[Image], held: Collection[str] = ()) -> Space:
+    """What these images take where nothing of them is cached: every unique step counts once.
+
+    Shape: ``held`` are the keys of steps that are not built, since the registry has them.
+    """
     steps: dict[str, Step] = {step.stage: step for image in images for step in image.steps}
-    download = sum(step.size_bytes for step in steps.values())
+    download = sum(step.size_bytes for step in steps.values() if step.key not in held)
     stacks: dict[tuple[str, ...], int] = {}
     for image in images:
         below: tuple[str, ...] = (image.base,)

@@ -10,16 +10,19 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from gpulayers import build, classes, gates, promotion, publish, standing
+from gpulayers.assembly import Assembly
 from gpulayers.build import Builder, NothingToBuild
 from gpulayers.engine import process
 from gpulayers.engine.buildx import Outcome, StepFailure, Transfer, Vertex
 from gpulayers.engine.registry import Manifest, Registry
+from gpulayers.engine.registry.model import OCI_MANIFEST
 from gpulayers.errors import GpulayersError, ProjectError
 from gpulayers.failure import is_login_refused
 from gpulayers.gates import Gatekeeper
 from gpulayers.growth import Released
 from gpulayers.history import History
-from gpulayers.plan.model import Image, Plan
+from gpulayers.inside import Inside
+from gpulayers.plan.model import Image, Plan, Step
 from gpulayers.record import (
     Failure,
     Gate,
@@ -88,6 +91,7 @@ class Run:
     listener: Listener
     wish: Wish
     engine: Mapping[str, str]
+    assembly: Assembly | None = None
     missing: Mapping[str, str] = field(default_factory=dict)
     _standing: Mapping[str, ImageRecord] = field(default_factory=dict)
     _failed_stages: set[str] = field(default_factory=set)
@@ -221,16 +225,88 @@ class Run:
         if image.cell.model in self.missing:
             return self._without_model(image)
         self.listener.state(image, "building")
+        put = self._put_together(image)
+        if put is not None:
+            return put
         outcome, cls = build.with_patience(
             lambda: self._call(image),
             lambda said: self._class(image, said),
             lambda cls, pause_s: self._waited(image, cls, pause_s),
         )
         if outcome.failure is None:
+            if self.assembly is not None:
+                ref = self._ref(image.staging).with_digest(outcome.digest)
+                self.assembly.learn(image, self.registry.manifest(ref, image.platform))
             return self._gated(image, outcome.digest, status="built", inside=_inside(""))
         if self._stop.is_set():
             return _interrupted(image)
         return self._broken(image, outcome.failure, cls)
+
+    def _put_together(self, image: Image) -> ImageRecord | None:
+        """An image out of steps that the registry has, or None where it is to be built whole."""
+        if self.assembly is None:
+            return None
+        steps = self.assembly.lacking(image)
+        if steps is None:
+            return None
+        for step in steps:
+            stopped = self._step_alone(self.assembly, image, step)
+            if stopped is not None:
+                return stopped
+        put = self.assembly.put(image)
+        if put is None or self._stop.is_set():
+            return None if put is None else _interrupted(image)
+        for name, gate in put.inside.items():
+            if gate.status == "failed":
+                return self._refused_inside(image, name, put.inside)
+        # Not before: under this tag it would count as one that was checked in its build.
+        self.registry.put_manifest(self._ref(image.staging), put.raw, OCI_MANIFEST)
+        inside: dict[GateName, Gate] = dict(put.inside.items())
+        return self._gated(image, put.ref.digest, status="built", inside=inside, is_new=False)
+
+    def _step_alone(self, assembly: Assembly, image: Image, step: Step) -> ImageRecord | None:
+        """Have a step built; what became of the image where that failed."""
+        with assembly.alone(step):
+            blocked = self._blocked(image)
+            if blocked:
+                return _record(image, status="not-tried", gates=no_gates("not-tried", blocked))
+            if assembly.has(image, step):
+                return None
+            outcome, cls = build.with_patience(
+                lambda: assembly.build(
+                    image,
+                    step,
+                    lambda vertex: self.listener.work(image, vertex),
+                    lambda transfer: self.listener.transfer(image, transfer),
+                ),
+                lambda said: self._class(image, said),
+                lambda cls, pause_s: self._waited(image, cls, pause_s),
+            )
+            if self._stop.is_set():
+                return _interrupted(image)
+            if outcome.failure is not None:
+                return self._broken(image, outcome.failure, cls)
+            digest, size_bytes = assembly.size_of(image, step)
+        with self._lock:
+            is_new = digest not in self._known_blobs
+            self._new_bytes.update({digest: size_bytes} if is_new else {})
+            self._known_blobs.add(digest)
+        self.listener.sent(image, size_bytes if is_new else 0)
+        return None
+
+    def _refused_inside(
+        self, image: Image, name: Inside, inside: Mapping[Inside, Gate]
+    ) -> ImageRecord:
+        failure = Failure(
+            blocks=name,
+            cls=inside[name].cls,
+            step=name,
+            exit=1,
+            stderr_tail=tuple(inside[name].text.split("; "))[-TAIL_LINES:],
+            repeat=self.builder.repeat(image),
+        )
+        found = no_gates("not-built", f"no tag: {name} failed") | dict(inside)
+        return _record(image, status="failed", gates=found, failure=failure)
 
     def _call(self, image: Image) -> Outcome:
         return self.builder.build(
@@ -289,10 +365,11 @@ class Run:
         status: ImageStatus,
         inside: Mapping[GateName, Gate],
         known: Mapping[GateName, Gate] | None = None,
+        is_new: bool = True,
     ) -> ImageRecord:
         ref = self._ref(image.staging).with_digest(digest)
         manifest = self.registry.manifest(ref, image.platform)
-        self.listener.sent(image, self._count(manifest, new=status == "built"))
+        self.listener.sent(image, self._count(manifest, new=is_new and status == "built"))
         if known is None:
             self.listener.state(image, "gates")
             found = self.keeper.judge(image, ref, manifest, inside, self._released(image, digest))

@@ -1,7 +1,7 @@
 """`gpulayers build`: the main job."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,7 @@ import click
 
 from gpulayers import bases, doctor, logs, needs
 from gpulayers.build import Builder, NothingToBuild
-from gpulayers.cli import job, weights
+from gpulayers.cli import assemblies, job, weights
 from gpulayers.cli import loaded as project_files
 from gpulayers.cli.job import Settings
 from gpulayers.cli.loaded import Loaded
@@ -119,6 +119,7 @@ def run(found: Loaded, settings: Settings) -> Report:
         space = SpaceWatch(partial(free_bytes, disk)) if disk is not None else None
         builder = replace(_builder(found, lock, buildx, plan, settings.given), space=space)
         keeper = job.keeper(found, engine, scanner)
+        assembly = assemblies.make(found, builder, engine, registry)
         versions = {"docker": engine.info().version, "buildx": engine.buildx_version()}
         progress = Progress(plan=plan, quiet=settings.quiet, console=console(quiet=settings.quiet))
         run_ = job.make(
@@ -130,11 +131,14 @@ def run(found: Loaded, settings: Settings) -> Report:
             registry=registry,
             progress=progress,
             versions=versions,
+            assembly=assembly,
         )
         there = run_.there()
         missing = [image for image in plan.images if image.key not in there]
-        _demand_space(missing, machine)
-        run_.missing = weights.hand_over(found, lock, missing, registry)
+        held = assembly.held(missing)
+        _demand_space(missing, held, machine)
+        lack_weights = [image for image in missing if not _has_weights(image, held)]
+        run_.missing = weights.hand_over(found, lock, lack_weights, registry)
         with let_go(found.repository(), engine):
             with progress:
                 report = run_.go(there)
@@ -182,9 +186,15 @@ def _machine(found: Loaded, registry: Registry) -> doctor.Machine:
     )
 
 
-def _demand_space(images: Sequence[Image], machine: doctor.Machine) -> None:
+def _has_weights(image: Image, held: Collection[str]) -> bool:
+    """Whether the files of an image's model are not needed: the registry has their steps."""
+    own = [step for step in image.steps if step.name.startswith(f"model-{image.cell.model}")]
+    return bool(own) and all(step.key in held for step in own)
+
+
+def _demand_space(images: Sequence[Image], held: Collection[str], machine: doctor.Machine) -> None:
     place = doctor.data_folder(machine)
-    said = needs.demand_space(needs.space(images), place) if place is not None else ""
+    said = needs.demand_space(needs.space(images, held), place) if place is not None else ""
     if said:
         click.echo(said, err=True)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from gpulayers.assembly import Assembly
 from gpulayers.build import Builder, NothingToBuild
 from gpulayers.cli.loaded import Loaded
 from gpulayers.cli.progress import Progress
@@ -61,6 +62,7 @@ def make(
     registry: Registry,
     progress: Progress,
     versions: Mapping[str, str],
+    assembly: Assembly | None = None,
 ) -> Run:
     """The run over a plan; ``versions`` are those of what builds."""
     channels = found.matrix.images.channels
@@ -73,6 +75,7 @@ def make(
         history=History(found.project.state / "channels.json"),
         listener=progress,
         engine=versions,
+        assembly=assembly,
         wish=Wish(
             channel=channels[0] if settings.push else "",
             channels=channels,

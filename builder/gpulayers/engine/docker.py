@@ -63,7 +63,8 @@ class Container:
 
     Shape: ``tmpfs`` are folders that are writable; each keeps the mode that the image gave it.
     ``gpu`` are the options that ask for GPUs, or empty. ``entrypoint`` is a program in the place of
-    the image's own, with ``command`` as its words; "" leaves the image's.
+    the image's own, with ``command`` as its words; "" leaves the image's. ``capabilities`` are
+    those that root keeps.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Container:
     gpu: tuple[str, ...]
     command: tuple[str, ...]
     entrypoint: str = ""
+    capabilities: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +156,7 @@ def start_arguments(container: Container) -> tuple[str, ...]:
     return (
         *("--detach", f"--name={container.name}", "--pull=never"),
         *(f"--platform={container.platform.format()}", f"--user={container.user}"),
+        *(f"--cap-add={name}" for name in container.capabilities),
         *("--network=none", "--read-only", "--cap-drop=ALL", "--no-healthcheck"),
         *("--security-opt=no-new-privileges", f"--label={LABEL}={container.image.digest}"),
         f"--label={OWNER}={statelock.owner()}",

@@ -98,6 +98,25 @@ def _reason(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
+def step_text(image: Image, step: Step, templates: Environment) -> str:
+    """A Dockerfile that makes one step of an image alone: the layer that it is in every image.
+
+    Raises: ProjectError: a layer's template does not render.
+    """
+    stages = [stage_text(one, templates) for one in (image.tools, *image.steps)]
+    alone = f"FROM scratch AS step\nCOPY --link --from={step.stage} /out/ /\n"
+    return "\n".join(part.rstrip("\n") + "\n" for part in (*stages, alone))
+
+
+def check_texts(library: Library) -> Mapping[str, str]:
+    """The scripts that look at every image from inside, by name.
+
+    Raises: ProjectError: one is not there.
+    """
+    templates = environment(library)
+    return {name.removesuffix(".py"): _script(templates, name) for name in CHECKS}
+
+
 def _script(templates: Environment, name: str) -> str:
     """A check of the image as it stands: Python has braces of its own."""
     try:

@@ -5,7 +5,7 @@ Source: https://github.com/opencontainers/distribution-spec/blob/main/spec.md (r
 
 import re
 from dataclasses import replace
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 from gpulayers.engine.registry.asking import Call
 from gpulayers.engine.registry.model import INDEX_TYPES, MANIFEST_TYPES, Descriptor
@@ -58,6 +58,13 @@ def read_part(ref: ImageRef, blob: Descriptor, begin: int, end: int) -> Call:
 def open_upload(ref: ImageRef, what: str) -> Call:
     """POST: an upload, whose address comes back."""
     return replace(_call(ref, "POST", "blobs/uploads/", what), action="push", body=b"")
+
+
+def mount_blob(ref: ImageRef, digest: str, source: ImageRef) -> Call:
+    """POST: a blob of another repository, or an upload where it is not given."""
+    call = open_upload(ref, f"mount the blob {digest} of {source.name} into {ref.name}")
+    query = f"mount={digest}&from={quote(source.repository, safe='/')}"
+    return replace(call, path=f"{call.path}?{query}")
 
 
 def end_upload(place: Call, data: bytes, digest: str) -> Call:

@@ -174,6 +174,20 @@ class Registry:
             self._asker.ask(calls.end_upload(place, data, digest), wanted={201, 204})
         return digest
 
+    def mount_blob(self, name: str, digest: str, *, source: str) -> bool:
+        """Have a blob of another repository of the same registry; no bytes are moved.
+
+        Shape: False where the registry does not mount it: it asks for its bytes instead.
+        """
+        if self.has_blob(name, digest):
+            return True
+        call = calls.mount_blob(ImageRef.parse(name), digest, ImageRef.parse(source))
+        opened = self._asker.ask(call, wanted={201, 202})
+        if opened.status == HTTPStatus.CREATED:
+            return True
+        self._cancel(call, opened)
+        return False
+
     def put_manifest(self, ref: ImageRef, raw: bytes, media_type: str) -> str:
         """Store these very bytes under the reference's tag (or digest) and return their digest.
 
@@ -224,9 +238,7 @@ class Registry:
         opened = self._asker.ask(call, wanted={202, 401, 403, 404, 405})
         if opened.status != HTTPStatus.ACCEPTED:
             return False
-        place = self._place(call, opened)
-        with contextlib.suppress(RegistryError):  # an open upload ends by itself in time
-            self._asker.ask(calls.cancel_upload(place), wanted={202, 204, 404, 405})
+        self._cancel(call, opened)
         return True
 
     def ping(self, registry: str) -> bool:
@@ -237,6 +249,11 @@ class Registry:
         return (
             self._asker.ask(calls.reach(registry), wanted={200, 401, 403}).status == HTTPStatus.OK
         )
+
+    def _cancel(self, call: Call, opened: Response) -> None:
+        place = self._place(call, opened)
+        with contextlib.suppress(RegistryError):  # an open upload ends by itself in time
+            self._asker.ask(calls.cancel_upload(place), wanted={202, 204, 404, 405})
 
     def _place(self, call: Call, opened: Response) -> Call:
         return calls.place_of(call, opened, asked=self._asker.url(call))
