@@ -1,7 +1,7 @@
 """A proxy before the real registry that does wrong what it is told to, once for each telling.
 
 Its ``rule`` is asked at each request, for what goes wrong again and again. With a ``login`` it
-wants that as the ``Authorization`` of each request.
+wants that as the ``Authorization`` of each request. ``askers`` are the clients of ``asked``.
 """
 
 import http.client
@@ -56,6 +56,7 @@ class Proxy:
         self.login = login
         self.faults = list(faults)
         self.asked: list[str] = []
+        self.askers: list[str] = []
         self._http = _QuietServer(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
 
@@ -111,6 +112,7 @@ def _handler(proxy: Proxy) -> type[BaseHTTPRequestHandler]:
                 self.reply(401, wanted, b'{"errors": [{"code": "UNAUTHORIZED"}]}')
                 return
             proxy.asked.append(f"{self.command} {self.path}")
+            proxy.askers.append(self.headers.get("User-Agent", ""))
             fault = proxy.fault_for(self.command, self.path)
             if fault is None or fault.status in {0, -2}:
                 self.relay(body, fault)

@@ -25,6 +25,7 @@ COMMANDS = {
     "list": "gpulayers.cli.looking",
     "lock": "gpulayers.cli.locking",
     "logs": "gpulayers.cli.keeping",
+    "patch": "gpulayers.cli.patching",
     "pick": "gpulayers.cli.picking",
     "plan": "gpulayers.cli.looking",
     "promote": "gpulayers.cli.publishing",
@@ -33,6 +34,7 @@ COMMANDS = {
     "run": "gpulayers.cli.handy",
     "scan": "gpulayers.cli.gating",
     "shell": "gpulayers.cli.handy",
+    "status": "gpulayers.cli.standings",
     "test": "gpulayers.cli.gating",
     "why": "gpulayers.cli.asking",
 }
@@ -47,6 +49,7 @@ HELP = {
     "list": "Show the cells: kept, impossible and excluded.",
     "lock": "Resolve everything to digests and hashes.",
     "logs": "Show the kept logs of builds.",
+    "patch": "Take the OS updates of the whole fleet, and nothing else.",
     "pick": "The best image for a machine, and why the others are not.",
     "plan": "Show steps and images, and what would be built.",
     "promote": "Move a channel's tags to gated digests.",
@@ -55,6 +58,7 @@ HELP = {
     "run": "Run an image, with the GPU where there is one.",
     "scan": "Scan images.",
     "shell": "A shell in an image.",
+    "status": "Say which images are stale, and why.",
     "test": "Run the smoke ladder.",
     "why": "Say whether a combination runs, and by which facts.",
 }

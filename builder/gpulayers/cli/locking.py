@@ -84,7 +84,7 @@ def _check(found: Loaded, builder: str, *, wait: bool) -> None:
 
     Raises: StaleError: it does not, or is not; names each thing that moved.
     """
-    name, lock = found.lock_path.name, _fitting(found)
+    name, lock = found.lock_path.name, fitting(found)
     with alone(found.project.state, "lock", wait=wait):
         now = resolve(found, builder, suffix=CHECKED)
     lines = moved.differences(lock, now)
@@ -98,7 +98,11 @@ def _check(found: Loaded, builder: str, *, wait: bool) -> None:
     click.echo(f"{name} fits, and nothing moved since")
 
 
-def _fitting(found: Loaded) -> Lock:
+def fitting(found: Loaded) -> Lock:
+    """The lock, to be compared with what it would be now.
+
+    Raises: StaleError: there is none, or it does not fit.
+    """
     lock = lock_file.read(found.lock_path)
     changed = ("there is none",) if lock is None else project_files.differences(found, lock)
     if lock is None or changed:
@@ -109,7 +113,7 @@ def _fitting(found: Loaded) -> Lock:
 
 def _updated(found: Loaded, builder: str, names: tuple[str, ...]) -> Lock:
     """Move what these names say, and write the lock if that moved anything."""
-    old = _fitting(found)
+    old = fitting(found)
     lock = resolve(found, builder, keep=updating.keeping(old, names))
     for line in moved.differences(old, lock) or (
         f"{' '.join(names)}: nothing newer fits what stays",

@@ -88,3 +88,18 @@ def keeping(lock: Lock, names: Collection[str]) -> Keeping:
         msg = "these cannot be updated:\n" + "\n".join(faults)
         raise ProjectError(msg, hint=f"wanted: a wheel of the lock, or one of {told}")
     return Keeping(lock=lock, names=frozenset(names))
+
+
+def only_os(lock: Lock, now: Lock, os: str) -> Lock:
+    """The lock with the base and the packages of one OS as another lock has them."""
+    return replace(
+        lock,
+        bases=tuple(
+            theirs if theirs.os == os else ours
+            for ours, theirs in zip(lock.bases, now.bases, strict=True)
+        ),
+        packages=tuple(
+            theirs if theirs.os == os else ours
+            for ours, theirs in zip(lock.packages, now.packages, strict=True)
+        ),
+    )

@@ -45,16 +45,24 @@ def _gate(image: ImageRecord, scan: Gate, judge: Judge) -> Gate:
         text = f"its report {path} is gone, so that {judge.channel} cannot be asked"
         return scan if scan.status != "passed" else not_run("scan-report-missing", text)
     try:
-        report = parse(
-            path.read_text(encoding="utf-8"),
-            ref=ImageRef.parse(image.ref),
-            platform=Platform.parse(image.platform),
-            trivy="",
-            database=_database(scan),
-        )
+        report = kept_report(image, path, scan)
     except WrongReportError as error:
         return not_run(error.cls, f"{path}: {error}")
     return _judged(scan, _ready(report, scan), judge)
+
+
+def kept_report(image: ImageRecord, path: Path, scan: Gate) -> Report:
+    """The report that the scan of an image left.
+
+    Raises: WrongReportError: it is another image's, or no report.
+    """
+    return parse(
+        path.read_text(encoding="utf-8"),
+        ref=ImageRef.parse(image.ref),
+        platform=Platform.parse(image.platform),
+        trivy="",
+        database=_database(scan),
+    )
 
 
 def _judged(scan: Gate, report: Report, judge: Judge) -> Gate:
