@@ -18,9 +18,10 @@ test: venv up ## run all tests, with the engine and the registry
 lint: venv ## run the linters and the type checker
 	@$(IN_ENV) tools/run_tests.py lint
 
-bench: venv ## time looking, planning and rendering against doing without; writes bench/results/
+bench: venv up ## time looking, planning, rendering and patching; writes bench/results/
 	@.venv/bin/python bench/looking.py
 	@.venv/bin/python bench/planning.py
+	@$(IN_ENV) bench/patching.py
 
 venv: ## make .venv with the project and its development tools
 	@$(DEVENV) venv

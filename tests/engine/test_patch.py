@@ -23,7 +23,7 @@ UPLOADED = re.compile(r"^PUT \S+/blobs/uploads/\S+digest=(?P<digest>sha256(?::|%
 PULLS = "docker/"
 
 
-def vendor(project: Project, registry: str, push: Callable[..., str]) -> Mapping[str, str]:
+def vendor(project: Project, registry: str) -> Mapping[str, str]:
     """Let the bases be tags of a vendor, which move; OS to tag."""
     text = (project.folder / "matrix.toml").read_text(encoding="utf-8")
     sources = re.findall(r'^sources = \["(\S+/base@sha256:\w+)"\]$', text, re.MULTILINE)
@@ -64,7 +64,7 @@ def test_a_patch_of_twelve_images_moves_no_layer_but_the_systems(
     with Proxy(registry) as proxy:
         root = f"{proxy.host}/t-{secrets.token_hex(4)}"
         project = mini[0].copy(tmp_path / "project", root=root)
-        tags = vendor(project, registry, push)
+        tags = vendor(project, registry)
         locked = project.gpulayers("lock")
         assert locked.ok, locked.stderr
         before = project.build("--locked")
