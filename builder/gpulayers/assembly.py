@@ -20,6 +20,8 @@ from gpulayers.refs import ImageRef
 
 # Putting together pays where at least this share of an image is there.
 LEAST_SHARE = 0.5
+# What a step costs beside its bytes, in bytes.
+STEP_COST = 20 * 10**6
 WORKERS = 8
 
 
@@ -69,9 +71,8 @@ class Assembly:
             return None
         missing = {part.key for part in self.composer.missing(image)}
         steps = tuple(step for step in image.steps if step.key in missing)
-        is_little = len(steps) <= LEAST_SHARE * len(image.steps) and _weight(
-            steps
-        ) <= LEAST_SHARE * _weight(image.steps)
+        # The base is there in any case.
+        is_little = _weight(steps) <= LEAST_SHARE * (_weight(image.steps) + STEP_COST)
         return steps if len(steps) == len(missing) and is_little else None
 
     @contextmanager
@@ -130,4 +131,4 @@ class Assembly:
 
 
 def _weight(steps: Collection[Step]) -> int:
-    return sum(step.size_bytes for step in steps)
+    return sum(step.size_bytes + STEP_COST for step in steps)

@@ -12,7 +12,7 @@ from gpulayers.growth import Candidate, Released, excess
 from gpulayers.matrix.model import Budget
 from gpulayers.plan.model import Image, layer_steps
 from gpulayers.publish import size_violations
-from gpulayers.record import Gate, GateName, not_run
+from gpulayers.record import NO_BUDGET, Gate, GateName, not_run
 from gpulayers.refs import ImageRef
 from gpulayers.scan import gate as scan_gate
 from gpulayers.scan.policy import Policy
@@ -58,10 +58,14 @@ class Gatekeeper:
             "identity": inside["identity"],
             "secrets": secrets,
             "duplicates": inside["duplicates"],
-            "size": _timed(lambda: self._size(image, manifest, released)),
+            "size": self.size(image, manifest, released),
             "scan": scan,
             "smoke": self._smoke(image, ref),
         }
+
+    def size(self, image: Image, manifest: Manifest, released: Released | None) -> Gate:
+        """Whether an image is within the budget as it is today."""
+        return _timed(lambda: self._size(image, manifest, released))
 
     def _size(self, image: Image, manifest: Manifest, released: Released | None) -> Gate:
         budget = self.budget
@@ -73,8 +77,8 @@ class Gatekeeper:
         if any(over):
             text = "; ".join(filter(None, over))
             return Gate(status="failed", cls="over-budget", text=text, seconds=0.0)
-        if (budget.image_mb, budget.layer_mb, budget.growth_mb) == (None, None, None):
-            return not_run("no-budget", "matrix.toml has no limit in [budget]")
+        if not budget.has_limits:
+            return not_run(NO_BUDGET, "matrix.toml has no limit in [budget]")
         first = budget.growth_mb is not None and released is None
         text = "nothing is released that it could have grown from" if first else ""
         return Gate(status="passed", cls="", text=text, seconds=0.0)

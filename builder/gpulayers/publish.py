@@ -152,6 +152,18 @@ def check_limits(
     return tuple(found)
 
 
+def fits(layers: Sequence[int], budget: Budget) -> bool:
+    """Whether layers of these sizes are within the limits of layer and image, beyond doubt.
+
+    Shape: an image of which the manifest has to tell whether it fits does not.
+    Units: compressed bytes.
+    """
+    layer_mb, image_mb = budget.layer_mb, budget.image_mb
+    is_over = layer_mb is not None and max(layers, default=0) > layer_mb * MB
+    # A config, which is no layer, weighs some kB.
+    return not (is_over or (image_mb is not None and sum(layers) + MB > image_mb * MB))
+
+
 def _key12(key: str) -> str:
     return key.removeprefix("sha256:")[:KEY_CHARS]
 

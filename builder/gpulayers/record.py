@@ -16,6 +16,8 @@ Status = Literal["passed", "failed", "not-run", "simulated"]
 ImageStatus = Literal["built", "cached", "failed", "not-tried"]
 GateName = Literal["identity", "secrets", "duplicates", "size", "scan", "smoke"]
 GATES: tuple[GateName, ...] = get_args(GateName)
+# Of a size gate where matrix.toml has no limit.
+NO_BUDGET = "no-budget"
 SCHEMA = 1
 REMEDY = "move it aside: `gpulayers build` writes a new one"
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from gpulayers import publish
 from gpulayers.catalog.parse import parse_image
 from gpulayers.engine.registry import Registry
+from gpulayers.matrix.model import Budget
 from gpulayers.plan.model import Image
-from gpulayers.record import GATES, ImageRecord, Records
+from gpulayers.record import GATES, NO_BUDGET, ImageRecord, Records
 from gpulayers.refs import ImageRef
 
 
@@ -16,7 +17,7 @@ class Place:
     """Where images are, and what is known of them.
 
     Shape: ``repository`` is that of all images; ``channel`` is the one whose tags are to point at
-    them, "" for none; ``channels`` run from the lowest to the highest.
+    them, "" for none; ``channels`` run from the lowest to the highest; ``budget`` is that of today.
     """
 
     repository: ImageRef
@@ -24,6 +25,7 @@ class Place:
     records: Records
     channel: str
     channels: Sequence[str]
+    budget: Budget
 
 
 def known(
@@ -58,6 +60,10 @@ def _record(place: Place, image: Image, digest: str) -> ImageRecord | None:
     if found is None or found.failure is not None or found.gates.keys() != set(GATES):
         return None
     if (found.digest, found.key, found.tag) != (digest, image.key, image.tag) or not found.layers:
+        return None
+    if not publish.fits([layer.size_bytes for layer in found.layers], place.budget):
+        return None
+    if (found.gates["size"].cls == NO_BUDGET) == place.budget.has_limits:
         return None
     ref = place.repository.with_digest(digest)
     return replace(found, ref=ref.format(), cell=image.cell.values(), status="cached")

@@ -152,6 +152,7 @@ class Run:
             records=self.records,
             channel=self.wish.channel,
             channels=self.wish.channels,
+            budget=self.keeper.budget,
         )
 
     def _learn_blobs(self) -> None:
@@ -374,7 +375,9 @@ class Run:
             self.listener.state(image, "gates")
             found = self.keeper.judge(image, ref, manifest, inside, self._released(image, digest))
         else:
-            found = dict(known)
+            # Limits are not those of the day on which it was built.
+            size = self.keeper.size(image, manifest, self._released(image, digest))
+            found = dict(known) | ({"size": size} if size.status != known["size"].status else {})
         if self._stop.is_set():  # what they said may come from being stopped; no tag moves now
             found = no_gates("interrupted", STOPPED)
         record = _record(

@@ -87,3 +87,20 @@ def test_growth_beyond_what_is_allowed_is_refused_with_the_layers_that_grew(
     project.write("models/lm/step.sh", f"{GOOD}{BIG} | head -c 1000000 >/out/opt/models/weights\n")
     lighter = project.build()
     assert lighter.exit_codes == {0}, lighter.said
+
+
+def test_a_budget_of_today_is_that_of_images_which_are_there_already(tiny_project: Maker) -> None:
+    project = tiny_project(good=GOOD)
+    first = project.build()
+    assert first.exit_codes == {0}, first.said
+    matrix = (project.folder / "matrix.toml").read_text(encoding="utf-8")
+    project.write("matrix.toml", f"{matrix}\n[budget]\nimage-mb = 1\n")
+    over = project.build()
+    assert over.exit_codes == {16}, over.said
+    (image,) = over.images.values()
+    assert "over the image budget of 1 MB" in image.gates["size"]["text"]
+    project.write("matrix.toml", f"{matrix}\n[budget]\nimage-mb = 1000\n")
+    within = project.build()
+    assert within.exit_codes == {0}, within.said
+    (image,) = within.images.values()
+    assert (image.status, image.gates["size"]["status"]) == ("cached", "passed")

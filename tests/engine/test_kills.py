@@ -19,9 +19,15 @@ from fleet import Project
 from registry_proxy import Fault, Proxy, Rule
 from tiny import GOOD, Maker, tiny_base, tiny_project
 
+from gpulayers.cli import loaded
+from gpulayers.cli.loaded import Where
+from gpulayers.engine import buildx
 from gpulayers.engine.process import Finished
 from gpulayers.engine.registry import Registry
+from gpulayers.inside import PASSED
+from gpulayers.plan.model import Plan
 from gpulayers.refs import ImageRef
+from gpulayers.workflow import BEFORE
 
 __all__ = ["tiny_base", "tiny_project"]
 pytestmark = pytest.mark.timeout(1500)
@@ -247,6 +253,76 @@ def test_killed_while_something_is_on_its_way_to_the_registry(
         assert {move["new"] for move in moves} == {
             client.resolve(ImageRef.parse(move["ref"])) for move in moves
         }
+
+
+def is_mount(method: str, path: str) -> bool:
+    return method == "POST" and "/gpu/blobs/uploads/?mount=" in path
+
+
+def is_untagged(method: str, path: str) -> bool:
+    return method == "PUT" and "/gpu/manifests/sha256" in path
+
+
+def is_staging_tag(method: str, path: str) -> bool:
+    return method == "PUT" and "/gpu/manifests/staging-" in path
+
+
+def is_step(method: str, path: str) -> bool:
+    return method == "PUT" and "/gpu-steps/manifests/" in path
+
+
+def is_look_of_check(method: str, path: str) -> bool:
+    """What `docker pull` asks first, for the container of the checks."""
+    return method in {"GET", "HEAD"} and "/gpu/manifests/sha256" in path
+
+
+ASSEMBLY: dict[str, tuple[Callable[[str, str], bool], int]] = {
+    "before-a-step-is-there": (is_step, -1),
+    "after-a-step-is-there": (is_step, -2),
+    "before-a-layer-is-mounted": (is_mount, -1),
+    "after-a-layer-is-mounted": (is_mount, -2),
+    "before-the-config": (is_blob, -1),
+    "after-the-config": (is_blob, -2),
+    "before-the-manifest": (is_untagged, -1),
+    "after-the-manifest": (is_untagged, -2),
+    "before-its-checks": (is_look_of_check, -1),
+    "before-the-staging-tag": (is_staging_tag, -1),
+    "after-the-staging-tag": (is_staging_tag, -2),
+}
+
+
+@pytest.mark.parametrize("point", ASSEMBLY)
+def test_killed_while_an_image_is_put_together(
+    point: str, tiny_project: Maker, tiny_base: str, client: Registry, registry: str
+) -> None:
+    is_meant, fault = ASSEMBLY[point]
+    gate = Gate(is_meant, fault)
+    with Proxy(registry) as proxy:
+        root = f"{proxy.host}/t-{secrets.token_hex(4)}"
+        project = tiny_project(root=root, good=GOOD, more=GOOD)
+        copied = buildx.find().copy(tiny_base, f"{root}/base:tiny", timeout_s=60)
+        assert copied.ok, copied.stderr
+        first = project.build("--only", "model=good")
+        assert first.exit_codes == {0}, first.said
+        proxy.rule = gate.rule
+        with started(project, "build") as build:
+            wait_until(gate.reached.is_set, build, "that request never came")
+            kill(build)
+        gate.opened.set()
+        (image,) = (i for i in plan_of(project).images if i.cell.model == "more")
+        is_tagged = client.resolve(ImageRef.parse(f"{root}/gpu:{image.staging}")) is not None
+        assert is_tagged == (point == "after-the-staging-tag")
+        ends_right(project, client)
+        record = json.loads((project.folder / fleet.REPORT).read_text())["images"]
+        (made,) = (one for one in record if one["key"] == image.key)
+        said = BEFORE if is_tagged else PASSED
+        assert made["gates"]["identity"]["text"] == said
+
+
+def plan_of(project: Project) -> Plan:
+    where = Where(project=project.folder, matrix=None, only=(), registry=project.root)
+    found = loaded.load(where)
+    return found.plan(loaded.fitting_lock(found))
 
 
 def test_killed_while_locking(tiny_project: Maker, client: Registry, registry: str) -> None:

@@ -227,6 +227,11 @@ class Budget:
     growth_mb: int | None = None
     duplicate_mb: int = 0
 
+    @property
+    def has_limits(self) -> bool:
+        """Whether there is any limit of weight."""
+        return (self.image_mb, self.layer_mb, self.growth_mb) != (None, None, None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:

@@ -11,12 +11,11 @@ from gpulayers.errors import (
     RemoteError,
     ScanRejectedError,
 )
-from gpulayers.record import GATES, Gate, GateName, ImageRecord, Status
+from gpulayers.record import GATES, NO_BUDGET, Gate, GateName, ImageRecord, Status
 
 # Secrets are part of the scan, and duplicate content is advice: where they did not speak, the
 # gates here decide.
 REQUIRED: tuple[GateName, ...] = ("identity", "size", "scan", "smoke")
-NO_BUDGET = "no-budget"
 CPU_PASSED = "cpu passed"
 BUILD = "build"
 TOLD = 5
