@@ -260,7 +260,7 @@ def fitting_lock(loaded: Loaded) -> Lock:
 
     Raises: StaleError: it does not, or there is none; names each difference.
     """
-    lock = read_lock(loaded)
+    lock = read_lock(loaded) if loaded.lock_path.exists() else None
     if lock is None:
         msg = f"there is no {LOCK_FILE} beside {loaded.project.matrix_file.name}"
         raise StaleError(msg, hint="run: gpulayers lock")

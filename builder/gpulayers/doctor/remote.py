@@ -20,8 +20,11 @@ def registry_part(machine: Machine) -> Part:
         answers = machine.registry.ping(host)
         ok = answers and machine.registry.can_push(f"{machine.root}/{machine.name}")
     except RemoteError as error:
-        return part("registry", ok=False, found=str(error), wanted=wanted, fix=error.hint)
-    found = f"{host} answers" + ("" if ok else ", and refuses this login" if not answers else "")
+        fix = f"{error.hint}; if another registry is meant: --registry HOST/PATH".removeprefix("; ")
+        return part("registry", ok=False, found=str(error), wanted=wanted, fix=fix)
+    found = f"{host} answers" + (
+        ", and lets this login write" if ok else ", and refuses this login" if not answers else ""
+    )
     found += "" if ok or not answers else f", and does not let this login write to {machine.name}"
     fix = f"docker login {host}, with a login that may push"
     return part("registry", ok=ok, found=found, wanted=wanted, fix=fix)
