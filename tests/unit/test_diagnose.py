@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from lock_samples import REPOSITORY
 from gpulayers import diagnose
 from gpulayers.cli import main
 from gpulayers.compat.model import RuleName
+from gpulayers.diagnose import patterns
 from gpulayers.facts.load import load_errors
 
 THREADS = tomllib.loads(Path(__file__).with_name("threads.toml").read_text("utf-8"))["thread"]
@@ -39,7 +41,7 @@ def test_what_torch_itself_says_is_known(said: Mapping[str, Any]) -> None:
     assert [finding.error.name for finding in found] == said["errors"]
 
 
-# `demo-build.log` is a build without the lines that told what the building machine lacked.
+# `demo-build.log` is a whole build, but for what the machine lacked: that is in `demo-lacks.log`.
 ORDINARY = sorted((Path(__file__).parent / "logs").glob("*.log"))
 
 
@@ -102,6 +104,127 @@ def test_colours_progress_bars_and_endless_lines_do_no_harm() -> None:
     assert names_of("x" * 10_000_000) == []
 
 
+KERNEL = "CUDA error: no kernel image is available for execution on the device"
+DRIVER = 'could not select device driver "" with capabilities: [[gpu]]'
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"err":' + json.dumps(f"daemon: {DRIVER}") + "}", [("docker-no-runtime", 1, 1)]),
+        ('{"log":' + json.dumps(json.dumps({"m": DRIVER})) + "}", [("docker-no-runtime", 1, 1)]),
+        (
+            r'{"m":"requirement error: unsatisfied condition: cuda\u003e=12.6, please"}',
+            [("requirement", 1, 1)],
+        ),
+        (r'{"log":"no kernel image is available for execution\non the device\n"}', [KERNEL]),
+        (r"b'CUDA out of memory\nTried'", [("oom", 1, 1)]),
+    ],
+    ids=["quotes", "twice", "number", "end-of-line", "repr"],
+)
+def test_what_json_escapes_is_read_as_it_was_meant(text: str, found: Sequence[object]) -> None:
+    assert names_of(text) == [("no-kernel-image", 1, 1) if f == KERNEL else f for f in found]
+
+
+WRAPPED = {
+    "plain": "x\nCUDA error: no kernel image is available for execution\non the device",
+    "indented": "x\nCUDA error: no kernel image is available for\n    execution on the device",
+    "three": "x\nno kernel image is available\n  for execution on\n  the device\ny",
+    "rank": "x\n[rank0]: no kernel image is available\n[rank0]: for execution on the device",
+    "times": "x\n2026-09-01T10:00:00.1Z no kernel image is available for\n"
+    "2026-09-01T10:00:00.25Z execution on the device",
+    "level": "x\n2026-09-01 02:13:44 | ERROR | no kernel image is available for\n"
+    "2026-09-01 02:13:44 | ERROR |   execution on the device",
+    "glog": "x\nE0901 02:13:44.120 1 main.cpp:12] no kernel image is available for\n"
+    "E0901 02:13:44.121 1 main.cpp:12] execution on the device",
+    "step": "x\n#9 99.98 no kernel image is available for\n#9 100.1 execution on the device",
+    "kubernetes": "x\n2026-09-01T02:13:44.1Z stderr P no kernel image is avail\n"
+    "2026-09-01T02:13:44.1Z stdout F other\n"
+    "2026-09-01T02:13:44.1Z stderr P able for execution on\n"
+    "2026-09-01T02:13:44.2Z stderr F  the device",
+    "kubernetes, cut off": "x\n2026-09-01T02:13:44.1Z stderr P no kernel image is avail\n"
+    "2026-09-01T02:13:44.1Z stderr P able for execution on the device",
+}
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_a_message_over_several_lines_is_found_once_with_its_first(name: str) -> None:
+    assert names_of(WRAPPED[name]) == [("no-kernel-image", 2, 1)]
+
+
+def test_the_rest_of_a_broken_message_is_no_error_of_its_own() -> None:
+    text = "NCCL WARN Call to posix_fallocate failed :\nNo space left on device\n"
+    assert names_of(text) == [("shm", 1, 1)]
+    assert names_of(text + "cp: No space left on device") == [("shm", 1, 1), ("disk-full", 3, 1)]
+
+
+def test_two_lines_that_only_stand_together_are_no_message() -> None:
+    assert names_of("loaded the kernel image\n\nis available for execution on the device") == []
+
+
+def test_nccl_without_shared_memory_is_no_full_disk() -> None:
+    text = "include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device\n"
+    text += "RuntimeError: NCCL error: unhandled system error, NCCL version 2.18.1\n"
+    assert names_of(text) == [("shm", 1, 1), ("nccl-system", 2, 1)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INFO worker said: RuntimeError: CUDA out of memory. Tried to allocate 2 GiB",
+        '{"level":"info","msg":"task failed: CUDA out of memory"}',
+        '{"level":"info","msg":"retrying","error":"CUDA out of memory"}',
+        "I0901 02:13:44.120 1 main.cpp:12] CUDA out of memory",
+        "WARNING INFO follows: CUDA out of memory",
+        "run with NCCL_DEBUG=INFO for details: CUDA out of memory",
+    ],
+)
+def test_an_error_that_is_told_quietly_is_one(text: str) -> None:
+    assert names_of(text) == [("oom", 1, 1)]
+
+
+def test_a_secret_that_a_build_was_not_given_is_told() -> None:
+    text = "ERROR: failed to solve: secret hf_token: not found"
+    assert names_of(text) == [("secret-missing", 1, 1)]
+
+
+def test_a_long_line_is_searched_to_its_end_and_counts_once() -> None:
+    for before in (100, 3490, 3990, 4300, 7400, 1_000_000):
+        assert names_of("\n" + "x" * before + f" {KERNEL} " + "y" * 9000) == [
+            ("no-kernel-image", 2, 1)
+        ]
+
+
+def test_every_pattern_has_characters_that_a_quick_look_can_go_by() -> None:
+    for error in load_errors():
+        for text in error.match:
+            assert len(patterns.anchor(text)) >= 5, text
+
+
+@pytest.mark.parametrize(
+    ("pattern", "anchor"),
+    [
+        (r"\bmanifest unknown\b", "fest unknown"),
+        (r"shared? memory", "memory"),
+        (r"abc\.so [xyz]+ (one|two three)* end", "abc.so "),
+        (r"x\s+Killed{2,3} y", "Kille"),
+        ("one|two", ""),
+    ],
+)
+def test_an_anchor_is_what_every_match_has(pattern: str, anchor: str) -> None:
+    found = patterns.anchor(pattern)
+    assert (found in anchor or anchor in found) if anchor else not found
+    assert found == anchor or pattern.startswith("shared")
+
+
+def test_most_lines_are_passed_by_quickly() -> None:
+    lines = [f"INFO step {number} loss 0.5 CUDA graphs on, 413 MiB" for number in range(100_000)]
+    start = time.process_time()
+    assert diagnose.find(lines) == ()
+    # Two seconds for 16 MB; these are 5 MB, on a machine that may do other things too.
+    assert time.process_time() - start < 4
+
+
 def run(*words: str, text: str = "") -> Result:
     return CliRunner().invoke(main, ["diagnose", "-", *words], input=text)
 
@@ -136,6 +259,17 @@ def test_a_file_that_is_no_text_is_read_all_the_same(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00CUDA out of memory\x80\n")
     done = CliRunner().invoke(main, ["diagnose", str(path), "--json"])
     assert [error["name"] for error in json.loads(done.stdout)["errors"]] == ["oom"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-8-sig"])
+def test_a_log_of_windows_is_read(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "x.log"
+    start = b"\xfe\xff" if encoding == "utf-16-be" else b""
+    path.write_bytes(start + f"one\r\n{KERNEL}\r\nå\r\n".encode(encoding))
+    done = CliRunner().invoke(main, ["diagnose", str(path), "--json"])
+    assert [(e["name"], e["line"]) for e in json.loads(done.stdout)["errors"]] == [
+        ("no-kernel-image", 2)
+    ]
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO
 
 import click
 
@@ -36,7 +36,7 @@ class Foretold:
 
 
 @click.command("diagnose", short_help="Say what the errors in a log come from.")
-@click.argument("file", type=click.File(encoding="utf-8", errors="replace"), metavar="FILE|-")
+@click.argument("file", type=click.File("rb"), metavar="FILE|-")
 @click.option("--image", default="", metavar="REF|TAG", help="The image of a build here.")
 @click.option("--gpu", default="", metavar="MODEL|X.Y", help="The GPU that it ran on.")
 @click.option("--driver", default="", metavar="VERSION", help="The driver that it ran on.")
@@ -47,7 +47,7 @@ class Foretold:
 )
 @click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
 def diagnose_command(
-    file: TextIO,
+    file: BinaryIO,
     *,
     image: str,
     gpu: str,
@@ -64,7 +64,7 @@ def diagnose_command(
         msg = "wanted --image, --gpu and --driver together, or none of them"
         raise click.UsageError(msg)
     foretold = _foretold(image, gpu, driver, project) if image else None
-    found = diagnose.find(file)
+    found = diagnose.find(diagnose.read(file))
     if as_json:
         click.echo(json.dumps(_document(found, foretold), indent=2))
     else:
