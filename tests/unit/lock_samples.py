@@ -21,6 +21,8 @@ from gpulayers.lock.wanted import ClosureWanted, Wanted
 from gpulayers.matrix.load import read
 from gpulayers.matrix.model import Cell, FolderModel, Matrix
 from gpulayers.matrix.select import choose
+from gpulayers.plan.make import make
+from gpulayers.plan.model import Ground, Image
 from gpulayers.refs import Platform
 
 REPOSITORY = Path(__file__).parents[2]
@@ -168,3 +170,12 @@ def with_base(lock: Lock, os: str, digest: str) -> Lock:
     """The lock with another digest for the base of an OS."""
     bases = tuple(replace(one, digest=digest) if one.os == os else one for one in lock.bases)
     return replace(lock, bases=bases)
+
+
+def first() -> Image:
+    """The first image of the demo, with a made-up lock."""
+    matrix, library = read_matrix(DEMO / "matrix.toml"), packaged_library()
+    cells = cells_of(matrix)
+    lock = lock_for(wanted.gather(matrix, library, cells), matrix)
+    ground = Ground(matrix=matrix, library=library, lock=lock, root="127.0.0.1:5000/acme")
+    return make(ground, cells[:1]).images[0]

@@ -1,14 +1,19 @@
 """Images put together: the config and manifest as BuildKit writes them, and what is left to it."""
 
 import json
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from registry_fakes import HOST, ROOT, FakeTransport, answer, client
+from lock_samples import first
+from registry_fakes import HOST, ROOT, FakeTransport, answer, client, held
 
-from gpulayers.compose import config
+from gpulayers.compose import Composer, config
 from gpulayers.compose.config import Unlike
-from gpulayers.engine.registry.model import Descriptor
+from gpulayers.engine.registry import RegistryError
+from gpulayers.engine.registry.documents import parse_config, parse_document
+from gpulayers.engine.registry.model import OCI_MANIFEST, Descriptor, Manifest, digest_of
 from gpulayers.matrix.model import HealthCheck
 from gpulayers.plan.model import Config
 
@@ -124,3 +129,37 @@ def test_a_registry_that_wants_the_bytes_instead_mounts_nothing_and_keeps_no_upl
     )
     assert not client(fake).mount_blob(f"{HOST}/acme/gpu", DIGEST, source=f"{HOST}/acme/base")
     assert fake.lines()[-1].startswith("DELETE ")
+
+
+@pytest.mark.parametrize("is_other", [False, True], ids=["the-very-image", "another"])
+def test_an_image_that_the_builder_makes_otherwise_ends_putting_together(is_other: bool) -> None:
+    image = first()
+    base_config = json.dumps(BASE).encode()
+    layer = Descriptor(
+        media_type="application/vnd.oci.image.layer.v1.tar+zstd",
+        digest=DIGEST,
+        size_bytes=5,
+        platform=None,
+        annotations={},
+    )
+    base = config.manifest(base_config, [layer])
+    table = {
+        f"GET {ROOT}/acme/base/manifests/{digest_of(base)}": held(base),
+        f"GET {ROOT}/acme/base/blobs/{digest_of(base_config)}": answer(200, base_config),
+    }
+    count = len(image.steps) + 1
+    diff_ids = [f"sha256:{n:064}" for n in range(count)]
+    made = config.config(base_config, image.config, diff_ids, steps=len(image.steps))
+    raw = config.manifest(made, [layer] * (count + 1)) + (b" " if is_other else b"")
+    built = parse_document(raw, OCI_MANIFEST, where="x")
+    assert isinstance(built, Manifest)
+    said: list[str] = []
+    composer = Composer(
+        registry=client(FakeTransport({**table})), name=f"{HOST}/acme/gpu", warn=said.append
+    )
+    based = replace(image, base=f"{HOST}/acme/base@{digest_of(base)}")
+    with suppress(RegistryError):  # this registry takes no step
+        composer.note(based, built, parse_config(made, where="x"))
+    assert composer.is_able(based) is not is_other
+    assert [line.partition(":")[0] for line in said] == [based.tag] * is_other
+    assert not composer.is_able(replace(image, base=f"r.example/base@{DIGEST}"))

@@ -5,26 +5,15 @@ from dataclasses import dataclass, field
 
 import pytest
 import smoke_samples as samples
-from lock_samples import DEMO, cells_of, lock_for, packaged_library, read_matrix
+from lock_samples import first
 
 from gpulayers.engine.docker import Container, ContainerState, EngineInfo, ImageConfig
 from gpulayers.engine.process import Finished
 from gpulayers.errors import ToolError
 from gpulayers.inside import PASSED, Checks
-from gpulayers.lock import wanted
-from gpulayers.plan.make import make
-from gpulayers.plan.model import Ground, Image
 from gpulayers.refs import ImageRef, Platform
 
 REF = ImageRef.parse("127.0.0.1:5000/acme/gpu@sha256:" + "a" * 64)
-
-
-def first() -> Image:
-    matrix, library = read_matrix(DEMO / "matrix.toml"), packaged_library()
-    cells = cells_of(matrix)
-    lock = lock_for(wanted.gather(matrix, library, cells), matrix)
-    ground = Ground(matrix=matrix, library=library, lock=lock, root="127.0.0.1:5000/acme")
-    return make(ground, cells[:1]).images[0]
 
 
 IMAGE = first()

@@ -94,12 +94,12 @@ class Composer:
         held = [Held(layer=layer, diff_id=diff_id) for layer, diff_id in layers]
         try:
             made = self._documents(image, self._base(image), held)[1]
+            if digest_of(made) == manifest.digest:
+                self.parts.note(image, manifest, config)
+            else:
+                self._stop(image, manifest.digest, digest_of(made))
         except Unlike:
             return
-        if digest_of(made) != manifest.digest:
-            self._stop(image, manifest.digest, digest_of(made))
-            return
-        self.parts.note(image, manifest, config)
 
     def _documents(self, image: Image, base: _Base, held: Sequence[Held]) -> tuple[bytes, bytes]:
         diff_ids = [each.diff_id for each in held]
