@@ -1,6 +1,7 @@
 """A framework whose variants are on indexes of their own: locked by name, installed from there."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -172,6 +173,23 @@ def test_a_machine_that_knows_no_such_index_is_told_which_to_name(
         done = elsewhere.gpulayers(command)
         assert done.code == 3, done.stderr
         assert 'an index named "own-cu126" (for own/cu126), found none' in done.stderr
+
+
+def test_a_mirror_that_is_down_is_passed_over_and_named(
+    project: Project, build: Built, tmp_path: Path
+) -> None:
+    assert build.exit_codes == {0}, build.said
+    settings = Path(project.env["UV_CONFIG_FILE"]).read_text(encoding="utf-8")
+    own = '[[index]]\nname = "own-cu126"\n'
+    assert settings.count(own) == 1
+    down = f'{own}url = "http://127.0.0.1:9/simple"\nexplicit = true\n\n'
+    mirrored = tmp_path / "uv.toml"
+    mirrored.write_text(settings.replace(own, down + own), encoding="utf-8")
+    elsewhere = replace(project, env={**project.env, "UV_CONFIG_FILE": str(mirrored)})
+    done = elsewhere.gpulayers("lock", "--update", "small")
+    assert done.ok, done.stderr
+    told = "index own/cu126: passed over http://127.0.0.1:9/simple: ConnectionError"
+    assert told in done.stderr
 
 
 def test_a_release_upstream_is_named_by_a_check_and_changes_no_lock(

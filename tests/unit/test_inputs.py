@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpulayers import inputs
-from gpulayers.errors import ProjectError
+from gpulayers.errors import ProjectError, RemoteError
 from gpulayers.inputs import read_pip_settings
 
 OTHER = "https://pypi.example/simple"
@@ -211,3 +211,50 @@ def test_all_indexes_that_nobody_named_are_told_at_once(tmp_path: Path) -> None:
         inputs.prepare(tmp_path / "in", {}, {}, indexes=["b/x", "a"], root=tmp_path)
     assert 'an index named "a", an index named "b-x" (for a, b/x), found none' in str(caught.value)
     assert not (tmp_path / "in").exists()
+
+
+MIRRORS = "own=https://me:pa55word@a.example/simple own=https://b.example/simple"
+
+
+def test_of_several_addresses_of_an_index_the_first_that_answers_is_taken(tmp_path: Path) -> None:
+    asked: list[str] = []
+    said: list[str] = []
+
+    def ask(address: str) -> str:
+        asked.append(address)
+        return "HTTP 503" if "a.example" in address else ""
+
+    environment = {"UV_INDEX": f"{MIRRORS} own=https://c.example/simple other={OTHER}"}
+    made = inputs.prepare(
+        tmp_path / "in",
+        {},
+        environment,
+        indexes=["own", "other"],
+        root=tmp_path,
+        ask=ask,
+        say=said.append,
+    )
+    assert dict(made.indexes) == {"own": "https://b.example/simple", "other": OTHER}
+    assert asked == ["https://me:pa55word@a.example/simple", "https://b.example/simple"]
+    assert said == ["index own: passed over https://a.example/simple: HTTP 503"]
+    table = tomllib.loads(made.uv_config.read_text(encoding="utf-8"))
+    names = [entry["name"] for entry in table["index"]]
+    assert names == ["own", "other"]
+
+
+def test_when_no_address_answers_all_are_told_with_their_reasons(tmp_path: Path) -> None:
+    environment = {"UV_INDEX": MIRRORS}
+    with pytest.raises(RemoteError) as caught:
+        inputs.prepare(
+            tmp_path / "in",
+            {},
+            environment,
+            indexes=["own"],
+            root=tmp_path,
+            ask=lambda _: "ConnectTimeout",
+        )
+    assert str(caught.value) == (
+        "no address of these indexes answers:\n"
+        "  index own: https://a.example/simple: ConnectTimeout\n"
+        "  index own: https://b.example/simple: ConnectTimeout"
+    )

@@ -178,4 +178,7 @@ def machine_inputs(found: Loaded, suites: Mapping[str, str], indexes: Collection
     Raises: ProjectError: they have no index of one of these names.
     """
     folder = found.project.state / "inputs"
-    return inputs.prepare(folder, suites, inputs.machine_environment(), indexes=indexes)
+    environment = inputs.machine_environment()
+    return inputs.prepare(
+        folder, suites, environment, indexes=indexes, say=lambda line: click.echo(line, err=True)
+    )

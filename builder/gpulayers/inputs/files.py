@@ -4,12 +4,14 @@ import atexit
 import os
 import shutil
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpulayers import apt, documents, statelock
 from gpulayers.errors import ProjectError
+from gpulayers.inputs import answers
+from gpulayers.inputs.answers import Ask
 from gpulayers.inputs.logins import (
     Keyring,
     Logins,
@@ -73,7 +75,11 @@ class Inputs:
         return self.folder / f"apt-{os_name}.sources"
 
 
-def prepare(
+def _silent(_: str) -> None:
+    """Say nothing."""
+
+
+def prepare(  # noqa: PLR0913 - where the settings come from, and who hears of them
     folder: Path,
     suites: Mapping[str, str],
     environment: Mapping[str, str],
@@ -81,17 +87,22 @@ def prepare(
     indexes: Collection[str] = (),
     root: Path = ROOT,
     keyring: Keyring = ask_keyring,
+    ask: Ask | None = None,
+    say: Callable[[str], None] = _silent,
 ) -> Inputs:
     """Write the machine's settings into a folder; those with logins into one that goes away.
 
     Shape: ``suites`` maps an OS (and ``tools``) to the Debian suite of a base that has no apt
     sources of its own, or to "" where it has; ``indexes`` are names of indexes that are needed
-    beside the plain one; ``root`` is where the machine's files are.
-    Raises: ProjectError: uv's settings name no such index.
+    beside the plain one; ``root`` is where the machine's files are; ``ask`` is how an index with
+    several addresses is asked, None for over the network; ``say`` hears of those passed over.
+    Raises: ProjectError: uv's settings name no such index; RemoteError: no address of one answers.
     """
     asked = keyring if wants_keyring(environment, root=root) else None
     logins = Logins(environment=environment, keyring=asked)
-    named = _named(indexes, environment, root, logins)
+    ca = _find_ca(environment, root)
+    mirrors = _named(indexes, environment, root, logins)
+    named = answers.first(mirrors, ask or answers.asking(ca), say)
     texts = _texts(suites, environment, root, logins)
     texts |= {index_file(name): only_index(url) for name, url in named.items()}
     bare = {
@@ -100,7 +111,7 @@ def prepare(
     }
     made = Inputs(
         folder=folder,
-        ca=_find_ca(environment, root),
+        ca=ca,
         proxies=proxies(environment),
         indexes=named,
     )
@@ -119,18 +130,18 @@ def index_file(name: str) -> str:
 
 def _named(
     names: Collection[str], environment: Mapping[str, str], root: Path, logins: Logins
-) -> dict[str, str]:
+) -> dict[str, tuple[str, ...]]:
     found = {
         name: named_index(environment, name, root=root, logins=logins) for name in sorted(names)
     }
-    missing = [name for name, url in found.items() if url is None]
+    missing = [name for name, addresses in found.items() if not addresses]
     if missing:
         entries = ", ".join(f'an index named "{plain(name)}"' for name in missing)
         msg = f"wanted in uv's settings of this machine {entries} (for {', '.join(missing)}), "
         msg += "found none"
         hint = "write [[index]] with that name and its url into uv.toml, or UV_INDEX=NAME=URL"
         raise ProjectError(msg, hint=hint)
-    return {name: url for name, url in found.items() if url is not None}
+    return found
 
 
 def _texts(

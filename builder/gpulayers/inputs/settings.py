@@ -94,16 +94,19 @@ def uv_settings(
 
 def named_index(
     environment: Mapping[str, str], name: str, *, root: Path, logins: Logins
-) -> str | None:
-    """The address of the index that uv's variables or its file call by a name, or None.
+) -> tuple[str, ...]:
+    """The addresses of the index that uv's variables call by a name, else those of its file.
 
-    Shape: a name of ours may have slashes (``pytorch/cu126``); for uv they are dashes.
+    Shape: in their order, none where there is no such index; several are mirrors of one another. A
+    name of ours may have slashes (``pytorch/cu126``); for uv they are dashes.
     """
     wanted = plain(name)
-    entries = dict(map(_named, environment.get("UV_INDEX", "").split()))
-    entries = {**_indexes_of_file(_uv_file(environment, root)), **entries}
-    found = entries.get(wanted)
-    return logins.complete(found, wanted) if found is not None else None
+    entries = [_named(word) for word in environment.get("UV_INDEX", "").split()]
+    found = [url for named, url in entries if named == wanted]
+    if not found:
+        entries = _indexes_of_file(_uv_file(environment, root))
+        found = [url for named, url in entries if named == wanted]
+    return tuple(logins.complete(url, wanted) for url in dict.fromkeys(found))
 
 
 def plain(name: str) -> str:
@@ -116,18 +119,18 @@ def only_index(url: str) -> str:
     return f"[[index]]\nurl = {json.dumps(url)}\ndefault = true\n"
 
 
-def _indexes_of_file(text: str) -> dict[str, str]:
+def _indexes_of_file(text: str) -> list[tuple[str, str]]:
     try:
         entries = tomlkit.parse(text).unwrap().get("index", [])
     except TOMLKitError:
-        return {}
-    return {
-        entry["name"]: entry["url"]
+        return []
+    return [
+        (entry["name"], entry["url"])
         for entry in (entries if isinstance(entries, list) else ())
         if isinstance(entry, dict)
         and isinstance(entry.get("name"), str)
         and isinstance(entry.get("url"), str)
-    }
+    ]
 
 
 def _uv_file(environment: Mapping[str, str], root: Path) -> str:
@@ -139,7 +142,9 @@ def _uv_file(environment: Mapping[str, str], root: Path) -> str:
 
 
 def _indexes(default: str, more: Sequence[str], logins: Logins) -> str:
-    entries = [_index(text, logins) for text in more if not _is_local(text)]
+    # Of mirrors with one name, uv takes one only.
+    first = {_named(text)[0] or text: text for text in reversed(more) if not _is_local(text)}
+    entries = [_index(text, logins) for text in more if text in first.values()]
     if default and not _is_local(default):
         entries.append(f"{_index(default, logins)}default = true\n")
     return "\n".join(entries)
@@ -176,6 +181,9 @@ def _portable(text: str, logins: Logins) -> str:
         _complete(table, logins)
     indexes = document.get("index", [])
     kept = [entry for entry in indexes if not _is_local(str(entry.get("url", "")))]
+    # Of mirrors with one name, uv takes one only.
+    first = {str(entry.get("name", id(entry))): entry for entry in reversed(kept)}
+    kept = [entry for entry in kept if any(entry is one for one in first.values())]
     for entry in kept:
         url, name = str(entry.get("url", "")), str(entry.get("name", ""))
         if (whole := logins.complete(url, name)) != url:
