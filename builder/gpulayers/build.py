@@ -107,7 +107,12 @@ class Builder:
         on_vertex: OnVertex | None,
         on_transfer: OnTransfer | None,
     ) -> Outcome:
-        settings = list(settings)
+        settings = [
+            *settings,
+            # A base may have a copy that is nearer than what the file says.
+            f"contexts.base=docker-image://{image.base}",
+            f"contexts.tools-base=docker-image://{image.tools_base}",
+        ]
         if self.inputs.ca is not None:
             settings.append(f"secrets+={Secret(id='ca', source=self.inputs.ca).format()}")
         watched = self.space.watched() if self.space is not None else nullcontext()

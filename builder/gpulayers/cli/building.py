@@ -113,11 +113,12 @@ def run(found: Loaded, settings: Settings) -> Report:
         buildx = builders.find(settings.builder)
         _demand_bases(found, lock, registry, buildx)
         nearer = bases.nearest_copies(lock, found.root, registry)
-        if plan is None or nearer is not lock:
-            plan = job.planned(found, nearer, settings)
+        # What people get to read and build by hand says where bases came from.
+        rendered = plan or job.planned(found, lock, settings)
+        plan = rendered if nearer is lock else job.planned(found, nearer, settings)
         disk = doctor.data_folder(machine)
         space = SpaceWatch(partial(free_bytes, disk)) if disk is not None else None
-        builder = replace(_builder(found, lock, buildx, plan, settings.given), space=space)
+        builder = replace(_builder(found, lock, buildx, rendered, settings.given), space=space)
         keeper = job.keeper(found, engine, scanner)
         assembly = assemblies.make(found, builder, engine, registry)
         versions = {"docker": engine.info().version, "buildx": engine.buildx_version()}
