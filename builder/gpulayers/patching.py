@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from gpulayers.promotion.rejudge import REPORT, kept_report
+from gpulayers.promotion.rejudge import kept_report, report_path
 from gpulayers.record import ImageRecord
-from gpulayers.scan.finding import Finding
+from gpulayers.scan.finding import Finding, Report
 from gpulayers.scan.report import WrongReportError
 
 MADE = ("passed", "failed")
@@ -61,23 +61,24 @@ def _found(image: ImageRecord, scans: Path) -> dict[tuple[str, str], Finding] | 
 def vulnerabilities(image: ImageRecord, scans: Path) -> tuple[Finding, ...] | None:
     """The vulnerabilities that the kept scan of an image found, or None where there is none."""
     scan = image.gates.get("scan")
-    path = scans / image.digest.removeprefix("sha256:") / REPORT
-    if scan is None or scan.status not in MADE or not image.digest or not path.is_file():
+    report = _report(image, scans) if scan is not None and scan.status in MADE else None
+    if report is None:
         return None
-    try:
-        found = kept_report(image, path, scan).findings
-    except WrongReportError:
-        return None
-    return tuple(finding for finding in found if finding.kind == "vulnerability")
+    return tuple(finding for finding in report.findings if finding.kind == "vulnerability")
 
 
 def scanned(image: ImageRecord, scans: Path) -> datetime | None:
     """When the kept scan of an image was made, UTC; None where there is none."""
+    report = _report(image, scans)
+    return report.created if report is not None else None
+
+
+def _report(image: ImageRecord, scans: Path) -> Report | None:
     scan = image.gates.get("scan")
-    path = scans / image.digest.removeprefix("sha256:") / REPORT
-    if scan is None or not path.is_file():
+    path = report_path(image, scans)
+    if scan is None or not image.digest or not path.is_file():
         return None
     try:
-        return kept_report(image, path, scan).created
+        return kept_report(image, path, scan)
     except WrongReportError:
         return None

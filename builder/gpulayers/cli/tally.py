@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from gpulayers.assembly import STEP_COST
 from gpulayers.build import stage_of
 from gpulayers.engine.buildx import Transfer, Vertex
 from gpulayers.plan.model import Image, Plan, Step
@@ -14,8 +15,7 @@ THERE = ("done", "cached")
 ENDS = ("built", "cached", "failed", "not-tried")
 # Copies of steps into the image are no work of their own.
 COPY = "/out/ /"
-# What a step costs beside its bytes, and an image for its export, push and gates, in bytes.
-STEP_COST = 20 * MB
+# What an image costs for its export, push and gates, in bytes.
 IMAGE_COST = 60 * MB
 # Before so much of the work and time, nobody can say how long the rest will take.
 LEAST_SHARE = 0.1

@@ -40,7 +40,7 @@ def rejudged(image: ImageRecord, judge: Judge) -> ImageRecord:
 
 
 def _gate(image: ImageRecord, scan: Gate, judge: Judge) -> Gate:
-    path = judge.scans / image.digest.removeprefix("sha256:") / REPORT
+    path = report_path(image, judge.scans)
     if not path.is_file():
         text = f"its report {path} is gone, so that {judge.channel} cannot be asked"
         return scan if scan.status != "passed" else not_run("scan-report-missing", text)
@@ -49,6 +49,11 @@ def _gate(image: ImageRecord, scan: Gate, judge: Judge) -> Gate:
     except WrongReportError as error:
         return not_run(error.cls, f"{path}: {error}")
     return _judged(scan, _ready(report, scan), judge)
+
+
+def report_path(image: ImageRecord, scans: Path) -> Path:
+    """Where the scanner leaves the report of an image."""
+    return scans / image.digest.removeprefix("sha256:") / REPORT
 
 
 def kept_report(image: ImageRecord, path: Path, scan: Gate) -> Report:
