@@ -98,9 +98,9 @@ def measured(registry_host: str) -> dict[str, object]:
     registry = Registry(transport=wire)
     composer = Composer(registry=registry, name=f"{root}/gpu", warn=print)
     platform = images[0].platform
-    parts = {part.key: part for image in images for part in parts_of(image)}
-    for part in parts.values():
-        stored(registry, composer.parts.ref(part), part.key, platform)
+    keys = {key for image in images for key in parts_of(image)}
+    for key in keys:
+        stored(registry, composer.parts.ref(key), key, platform)
     bases = [
         f"{root}/base@{stored(registry, ImageRef.parse(f'{root}/base:{n}'), f'base {n}', platform)}"
         for n in range(2)
@@ -121,7 +121,7 @@ def measured(registry_host: str) -> dict[str, object]:
         )
     return {
         "images": len(images),
-        "steps": len(parts),
+        "steps": len(keys),
         "layers_an_image": statistics.mean(len(parts_of(image)) + 1 for image in images),
         "first_base": found[0],
         "patched_base": found[1],

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from gpulayers import logs
 from gpulayers.build import Builder
 from gpulayers.compose import Composer
-from gpulayers.compose.parts import Part
 from gpulayers.engine.buildx import OnTransfer, OnVertex, Outcome
 from gpulayers.engine.registry import Manifest
 from gpulayers.errors import GpulayersError
@@ -69,7 +68,7 @@ class Assembly:
         """
         if not self.composer.is_able(image):
             return None
-        missing = {part.key for part in self.composer.missing(image)}
+        missing = set(self.composer.missing(image))
         steps = tuple(step for step in image.steps if step.key in missing)
         # The base is there in any case.
         is_little = _weight(steps) <= LEAST_SHARE * (_weight(image.steps) + STEP_COST)
@@ -85,20 +84,19 @@ class Assembly:
 
     def has(self, image: Image, step: Step) -> bool:
         """Whether the registry has a step by now."""
-        part = Part(name=step.name, key=step.key)
-        return self.composer.parts.find(part, image.platform) is not None
+        return self.composer.parts.find(step.key, image.platform, afresh=True) is not None
 
     def build(
         self, image: Image, step: Step, on_vertex: OnVertex, on_transfer: OnTransfer
     ) -> Outcome:
         """Build one step alone, and push it to where steps are."""
-        ref = self.composer.parts.ref(Part(name=step.name, key=step.key))
+        ref = self.composer.parts.ref(step.key)
         file = self.write_step(image, step)
         return self.builder.build_step(image, step, file, ref.format(), on_vertex, on_transfer)
 
     def size_of(self, image: Image, step: Step) -> tuple[str, int]:
         """Digest and bytes of the layer of a step that the registry has."""
-        held = self.composer.parts.find(Part(name=step.name, key=step.key), image.platform)
+        held = self.composer.parts.find(step.key, image.platform, afresh=True)
         return (held.layer.digest, held.layer.size_bytes) if held is not None else ("", 0)
 
     def put(self, image: Image) -> Put | None:

@@ -2,47 +2,33 @@
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
-from gpulayers import build, classes, gates, promotion, publish, standing
+from gpulayers import build, gates, outcomes, promotion, publish, standing
 from gpulayers.assembly import Assembly
 from gpulayers.build import Builder, NothingToBuild
 from gpulayers.engine import process
 from gpulayers.engine.buildx import Outcome, StepFailure, Transfer, Vertex
-from gpulayers.engine.registry import Manifest, Registry
+from gpulayers.engine.registry import Registry
 from gpulayers.engine.registry.model import OCI_MANIFEST
 from gpulayers.errors import GpulayersError, ProjectError
 from gpulayers.failure import is_login_refused
 from gpulayers.gates import Gatekeeper
 from gpulayers.growth import Released
 from gpulayers.history import History
-from gpulayers.inside import Inside
 from gpulayers.plan.model import Image, Plan, Step
-from gpulayers.record import (
-    Failure,
-    Gate,
-    GateName,
-    ImageRecord,
-    ImageStatus,
-    Layer,
-    Records,
-    Report,
-    no_gates,
-)
+from gpulayers.record import Gate, GateName, ImageRecord, ImageStatus, Records, Report, no_gates
 from gpulayers.refs import ImageRef
+from gpulayers.sent import Sent
 
 BEFORE = "checked inside the build that made it"
-# The gates that stop a push from inside the build, in their order there.
-INSIDE: tuple[GateName, ...] = ("identity", "duplicates")
-STOPPED = "the run was stopped"
 # After an interrupt, for programs to end and containers to be removed.
 STOP_S = 6.0
-TAIL_LINES = 40
 
 
 class Listener(Protocol):
@@ -96,8 +82,7 @@ class Run:
     _standing: Mapping[str, ImageRecord] = field(default_factory=dict)
     _failed_stages: set[str] = field(default_factory=set)
     _stop: threading.Event = field(default_factory=threading.Event)
-    _known_blobs: set[str] = field(default_factory=set)
-    _new_bytes: dict[str, int] = field(default_factory=dict)
+    _sent: Sent = field(default_factory=Sent)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def go(self, there: Mapping[str, tuple[str, bool]]) -> Report:
@@ -113,7 +98,7 @@ class Run:
             seconds=time.monotonic() - begin,
             engine=self.engine,
             images=done,
-            pushed_bytes=sum(self._new_bytes.values()),
+            pushed_bytes=self._sent.size_bytes,
             interrupted=interrupted,
         )
 
@@ -166,7 +151,7 @@ class Run:
         for name, digest in self.registry.resolve_many([*map(ImageRef.parse, refs)]).items():
             if digest is not None:
                 ref = ImageRef.parse(name).with_digest(digest)
-                self._count(self.registry.manifest(ref, refs[name].platform), new=False)
+                self._sent.count(self.registry.manifest(ref, refs[name].platform), new=False)
 
     def _ref(self, tag: str) -> ImageRef:
         return ImageRef.parse(f"{self.builder.root}/{self.builder.name}:{tag}")
@@ -192,7 +177,7 @@ class Run:
     def _settled(self, image: Image, future: "Future[ImageRecord] | None") -> ImageRecord:
         """What became of an image; after an interrupt, not all of them have come to an end."""
         if future is None or not future.done() or future.cancelled() or future.exception():
-            return _interrupted(image)
+            return outcomes.interrupted(image)
         return future.result()
 
     def _one(self, image: Image, there: tuple[str, bool] | None) -> ImageRecord:
@@ -207,7 +192,7 @@ class Run:
             process.end_all()
         if record.digest and image.key not in self._standing:
             self.records.write(record)
-        self.listener.state(image, _end_word(record), _end_text(record))
+        self.listener.state(image, outcomes.word(record), outcomes.text(record))
         return record
 
     def _made(self, image: Image, there: tuple[str, bool] | None) -> ImageRecord:
@@ -217,14 +202,16 @@ class Run:
             return self._built(image)
         digest, has_passed = there
         known = self.records.read_gates(digest) if has_passed else None
-        return self._gated(image, digest, status="cached", inside=_inside(BEFORE), known=known)
+        return self._gated(
+            image, digest, status="cached", inside=outcomes.inside(BEFORE), known=known
+        )
 
     def _built(self, image: Image) -> ImageRecord:
         blocked = self._blocked(image)
         if blocked:
-            return _record(image, status="not-tried", gates=no_gates("not-tried", blocked))
+            return outcomes.not_tried(image, blocked)
         if image.cell.model in self.missing:
-            return self._without_model(image)
+            return outcomes.without_model(image, self.missing[image.cell.model])
         self.listener.state(image, "building")
         put = self._put_together(image)
         if put is not None:
@@ -238,9 +225,9 @@ class Run:
             if self.assembly is not None:
                 ref = self._ref(image.staging).with_digest(outcome.digest)
                 self.assembly.learn(image, self.registry.manifest(ref, image.platform))
-            return self._gated(image, outcome.digest, status="built", inside=_inside(""))
+            return self._gated(image, outcome.digest, status="built", inside=outcomes.inside(""))
         if self._stop.is_set():
-            return _interrupted(image)
+            return outcomes.interrupted(image)
         return self._broken(image, outcome.failure, cls)
 
     def _put_together(self, image: Image) -> ImageRecord | None:
@@ -256,10 +243,10 @@ class Run:
                 return stopped
         put = self.assembly.put(image)
         if put is None or self._stop.is_set():
-            return None if put is None else _interrupted(image)
-        for name, gate in put.inside.items():
-            if gate.status == "failed":
-                return self._refused_inside(image, name, put.inside)
+            return None if put is None else outcomes.interrupted(image)
+        refused = outcomes.refused_inside(image, put.inside, self.builder.repeat(image))
+        if refused is not None:
+            return refused
         # Not before: under this tag it would count as one that was checked in its build.
         self.registry.put_manifest(self._ref(image.staging), put.raw, OCI_MANIFEST)
         inside: dict[GateName, Gate] = dict(put.inside.items())
@@ -270,7 +257,7 @@ class Run:
         with assembly.alone(step):
             blocked = self._blocked(image)
             if blocked:
-                return _record(image, status="not-tried", gates=no_gates("not-tried", blocked))
+                return outcomes.not_tried(image, blocked)
             if assembly.has(image, step):
                 return None
             outcome, cls = build.with_patience(
@@ -284,30 +271,12 @@ class Run:
                 lambda cls, pause_s: self._waited(image, cls, pause_s),
             )
             if self._stop.is_set():
-                return _interrupted(image)
+                return outcomes.interrupted(image)
             if outcome.failure is not None:
                 return self._broken(image, outcome.failure, cls)
             digest, size_bytes = assembly.size_of(image, step)
-        with self._lock:
-            is_new = digest not in self._known_blobs
-            self._new_bytes.update({digest: size_bytes} if is_new else {})
-            self._known_blobs.add(digest)
-        self.listener.sent(image, size_bytes if is_new else 0)
+        self.listener.sent(image, self._sent.count_layers({digest: size_bytes}, new=True))
         return None
-
-    def _refused_inside(
-        self, image: Image, name: Inside, inside: Mapping[Inside, Gate]
-    ) -> ImageRecord:
-        failure = Failure(
-            blocks=name,
-            cls=inside[name].cls,
-            step=name,
-            exit=1,
-            stderr_tail=tuple(inside[name].text.split("; "))[-TAIL_LINES:],
-            repeat=self.builder.repeat(image),
-        )
-        found = no_gates("not-built", f"no tag: {name} failed") | dict(inside)
-        return _record(image, status="failed", gates=found, failure=failure)
 
     def _call(self, image: Image) -> Outcome:
         return self.builder.build(
@@ -333,6 +302,14 @@ class Run:
         self.listener.state(image, "building", f"again in {pause_s:.0f} s, after {cls}")
         return not self._stop.wait(pause_s)
 
+    def _broken(self, image: Image, said: StepFailure, cls: str) -> ImageRecord:
+        repeat = self.builder.repeat(image)
+        record, step = outcomes.broken(image, said, cls=cls, tools=self.plan.tools, repeat=repeat)
+        if step is not None:
+            with self._lock:
+                self._failed_stages.add(step.stage)
+        return record
+
     def _blocked(self, image: Image) -> str:
         """Why an image need not be started, or ""."""
         if self._stop.is_set():
@@ -341,22 +318,6 @@ class Run:
             steps = (*image.steps, image.tools)
             broken = [step.name for step in steps if step.stage in self._failed_stages]
         return f"it needs step {broken[0]}, which failed" if broken else ""
-
-    def _broken(self, image: Image, said: StepFailure, cls: str) -> ImageRecord:
-        repeat = self.builder.repeat(image)
-        failure = build.failure(image, said, cls=cls, tools=self.plan.tools, repeat=repeat)
-        broken = build.broken_step(image, said, self.plan.tools)
-        if failure.blocks == "build" and broken is not None:
-            with self._lock:
-                self._failed_stages.add(broken.stage)
-        reason = f"not built: step {failure.step} failed"
-        found = no_gates("not-built", reason)
-        for word in INSIDE:
-            if failure.blocks == word:
-                lines = [line for line in failure.stderr_tail if line.startswith(f"{word}:")]
-                text = "; ".join(lines) or failure.stderr_tail[-1]
-                found[word] = Gate(status="failed", cls=failure.cls, text=text, seconds=0.0)
-        return _record(image, status="failed", gates=found, failure=failure)
 
     def _gated(
         self,
@@ -370,7 +331,7 @@ class Run:
     ) -> ImageRecord:
         ref = self._ref(image.staging).with_digest(digest)
         manifest = self.registry.manifest(ref, image.platform)
-        self.listener.sent(image, self._count(manifest, new=is_new and status == "built"))
+        self.listener.sent(image, self._sent.count(manifest, new=is_new and status == "built"))
         if known is None:
             self.listener.state(image, "gates")
             found = self.keeper.judge(image, ref, manifest, inside, self._released(image, digest))
@@ -379,8 +340,8 @@ class Run:
             size = self.keeper.size(image, manifest, self._released(image, digest))
             found = dict(known) | ({"size": size} if size.status != known["size"].status else {})
         if self._stop.is_set():  # what they said may come from being stopped; no tag moves now
-            found = no_gates("interrupted", STOPPED)
-        record = _record(
+            found = no_gates("interrupted", outcomes.STOPPED)
+        record = outcomes.record(
             image,
             status=status,
             gates=found,
@@ -391,7 +352,7 @@ class Run:
             return record
         stopped = gates.blocking(found, accepts_no_scan=self.wish.accepts_no_scan)
         if stopped is not None:
-            return self._refused(image, record, *stopped)
+            return outcomes.refused(record, *stopped, self.builder.repeat(image))
         return replace(record, tags=self._promoted(record))
 
     def _released(self, image: Image, digest: str) -> Released | None:
@@ -407,28 +368,6 @@ class Run:
                 return Released(tag=ref.tag, manifest=manifest, labels=labels)
         return None
 
-    def _count(self, manifest: Manifest, *, new: bool) -> int:
-        """Take note of an image's layers; the bytes of those that are new in this run."""
-        sizes = {blob.digest: blob.size_bytes for blob in manifest.layers}
-        with self._lock:
-            found = {d: s for d, s in sizes.items() if new and d not in self._known_blobs}
-            self._new_bytes.update(found)
-            self._known_blobs.update(sizes)
-        return sum(found.values())
-
-    def _refused(self, image: Image, record: ImageRecord, word: str, gate: Gate) -> ImageRecord:
-        failure = Failure(
-            blocks=classes.word_of(gate.cls, word),
-            cls=gate.cls,
-            step=word,
-            exit=0,
-            stderr_tail=tuple((gate.text or gate.cls).split("; "))[-TAIL_LINES:],
-            repeat=f"gpulayers test {record.ref}"
-            if word == "smoke"
-            else self.builder.repeat(image),
-        )
-        return replace(record, status="failed", failure=failure)
-
     def _promoted(self, record: ImageRecord) -> tuple[str, ...]:
         if not self.wish.channel:
             return ()
@@ -437,71 +376,11 @@ class Run:
         done = promotion.carry(self.registry, [record], target, journal)
         return tuple(ref.rpartition(":")[2] for carried in done for ref in carried.refs)
 
-    def _without_model(self, image: Image) -> ImageRecord:
-        name = image.cell.model
-        lines = self.missing[name].splitlines()
-        failure = Failure(
-            blocks="push",
-            cls="model-not-fetched",
-            step=f"model-{name}",
-            exit=0,
-            stderr_tail=tuple(lines),
-            repeat=f"gpulayers build --only model={name}",
-        )
-        gates = no_gates("not-built", f"not built: model {name} could not be fetched")
-        return _record(image, status="failed", gates=gates, failure=failure)
-
     def _trouble(self, image: Image, error: GpulayersError) -> ImageRecord:
         if self._stop.is_set():
-            return _interrupted(image)
-        failure = build.trouble(error, self.builder.repeat(image))
-        return _record(
-            image, status="failed", gates=no_gates("not-reached", str(error)), failure=failure
-        )
-
-
-def _inside(text: str) -> dict[GateName, Gate]:
-    """The gates that an image passed, or it would not have been pushed."""
-    return {name: Gate(status="passed", cls="", text=text, seconds=0.0) for name in INSIDE}
-
-
-def _interrupted(image: Image) -> ImageRecord:
-    return _record(image, status="not-tried", gates=no_gates("interrupted", STOPPED))
+            return outcomes.interrupted(image)
+        return outcomes.trouble(image, error, self.builder.repeat(image))
 
 
 def _content_tag(image: Image) -> str:
     return f"{image.tag}-{image.key12}"
-
-
-def _record(
-    image: Image,
-    *,
-    status: ImageStatus,
-    gates: Mapping[GateName, Gate],
-    ref: ImageRef | None = None,
-    layers: Sequence[Layer] = (),
-    failure: Failure | None = None,
-) -> ImageRecord:
-    return ImageRecord(
-        cell=image.cell.values(),
-        platform=image.platform.format(),
-        key=image.key,
-        tag=image.tag,
-        ref=ref.format() if ref is not None else "",
-        digest=ref.digest if ref is not None else "",
-        tags=(),
-        status=status,
-        layers=tuple(layers),
-        gates=gates,
-        failure=failure,
-    )
-
-
-def _end_word(record: ImageRecord) -> str:
-    return "failed" if record.failure is not None else record.status
-
-
-def _end_text(record: ImageRecord) -> str:
-    if record.failure is not None:
-        return f"{record.failure.cls} in {record.failure.step}"
-    return ", ".join(f"{name} {gate.status}" for name, gate in record.gates.items())

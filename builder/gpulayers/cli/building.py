@@ -16,11 +16,11 @@ from gpulayers.cli.job import Settings
 from gpulayers.cli.loaded import Loaded
 from gpulayers.cli.locking import machine_inputs
 from gpulayers.cli.locking import make as make_lock
-from gpulayers.cli.options import secret_option, where, where_options
+from gpulayers.cli.options import where, where_options
 from gpulayers.cli.progress import Progress, console
 from gpulayers.cli.pulled import let_go
 from gpulayers.cli.summary import print_summary
-from gpulayers.cli.working import alone, wait_option
+from gpulayers.cli.working import alone
 from gpulayers.engine.buildx import Buildx
 from gpulayers.engine.docker import DockerEngine
 from gpulayers.engine.registry import Registry
@@ -44,16 +44,10 @@ LOOPBACK = ("127.", "localhost", "[::1]")
 
 @click.command("build", short_help="Build, check, push and tag the images: the main job.")
 @where_options
-@click.option("--push/--no-push", default=True, help="Move tags, or only build and gate.")
-@click.option("--builder", default="", help="The buildx builder to use.")
 @click.option("--shard", default="", metavar="I/N", help="Only the I-th of N parts (from 1).")
-@click.option("--jobs", type=click.IntRange(1, 64), default=8, help="Images at once.")
 @click.option("--fail-fast", is_flag=True, help="Stop all the others at the first failure.")
 @click.option("--locked", is_flag=True, help="Refuse a lock that does not fit.")
-@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="The report, too.")
-@click.option("--quiet", is_flag=True, help="Say only the summary.")
-@wait_option
-@secret_option
+@job.making_options
 def build_command(
     project: Path | None,
     matrix: str | None,
@@ -63,17 +57,7 @@ def build_command(
     **options: object,
 ) -> None:
     """Build the images of the matrix: check, plan, build, gate, push and tag them."""
-    settings = Settings(
-        push=bool(options["push"]),
-        builder=str(options["builder"]),
-        shard=str(options["shard"]),
-        jobs=int(str(options["jobs"])),
-        fail_fast=bool(options["fail_fast"]),
-        locked=bool(options["locked"]),
-        report=options["report"] if isinstance(options["report"], Path) else None,
-        quiet=bool(options["quiet"]),
-        given=given,
-    )
+    settings = job.settings(options, given)
     found = project_files.load(where(project, matrix, only, registry), for_build=True)
     found.demand_cells()
     _demand_secrets(found, settings)

@@ -1,16 +1,19 @@
 """A run of `gpulayers build` put together out of the project, its options and what builds."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import click
 
 from gpulayers.assembly import Assembly
 from gpulayers.build import Builder, NothingToBuild
 from gpulayers.cli.loaded import Loaded
+from gpulayers.cli.options import secret_option
 from gpulayers.cli.progress import Progress
+from gpulayers.cli.working import wait_option
 from gpulayers.engine.docker import DockerEngine
 from gpulayers.engine.registry import Registry
 from gpulayers.gates import Gatekeeper
@@ -25,6 +28,8 @@ from gpulayers.smoke.model import Level
 from gpulayers.workflow import Run, Wish
 
 SMOKE_SLOTS = 2
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +45,38 @@ class Settings:
     report: Path | None
     quiet: bool
     given: tuple[Given, ...] = ()
+
+
+def making_options(command: Callable[P, R]) -> Callable[P, R]:
+    """The options of all commands that make images."""
+    path = click.Path(dir_okay=False, path_type=Path)
+    for option in (
+        wait_option,
+        secret_option,
+        click.option("--quiet", is_flag=True, help="Say only the summary."),
+        click.option("--report", type=path, help="The report, too."),
+        click.option("--jobs", type=click.IntRange(1, 64), default=8, help="Images at once."),
+        click.option("--builder", default="", help="The buildx builder to use."),
+        click.option("--push/--no-push", default=True, help="Move tags, or only build and gate."),
+    ):
+        command = option(command)
+    return command
+
+
+def settings(options: Mapping[str, object], given: tuple[Given, ...]) -> Settings:
+    """What the options of a command that makes images say; those it has not are not set."""
+    report = options["report"]
+    return Settings(
+        push=bool(options["push"]),
+        builder=str(options["builder"]),
+        shard=str(options.get("shard", "")),
+        jobs=int(str(options["jobs"])),
+        fail_fast=bool(options.get("fail_fast")),
+        locked=bool(options.get("locked")),
+        report=report if isinstance(report, Path) else None,
+        quiet=bool(options["quiet"]),
+        given=given,
+    )
 
 
 def planned(found: Loaded, lock: Lock, settings: Settings) -> Plan:

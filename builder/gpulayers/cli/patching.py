@@ -2,19 +2,19 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from gpulayers import catalog, patching
-from gpulayers.cli import building
+from gpulayers.cli import building, job
 from gpulayers.cli import loaded as project_files
-from gpulayers.cli.job import Settings
 from gpulayers.cli.loaded import Loaded
 from gpulayers.cli.locking import CHECKED, fitting, resolve
-from gpulayers.cli.options import secret_option, where, where_options
+from gpulayers.cli.options import where, where_options
 from gpulayers.cli.summary import print_summary
-from gpulayers.cli.working import alone, wait_option
+from gpulayers.cli.working import alone
 from gpulayers.errors import ProjectError
 from gpulayers.inputs.given import Given
 from gpulayers.lock import file as lock_file
@@ -32,13 +32,7 @@ SHOWN = 20
 @where_options
 @click.argument("oses", nargs=-1, metavar="[OS]...")
 @click.option("--dry-run", is_flag=True, help="Say what would move; change nothing.")
-@click.option("--push/--no-push", default=True, help="Move tags, or only build and gate.")
-@click.option("--builder", default="", help="The buildx builder to use.")
-@click.option("--jobs", type=click.IntRange(1, 64), default=8, help="Images at once.")
-@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="The report, too.")
-@click.option("--quiet", is_flag=True, help="Say only the summary.")
-@wait_option
-@secret_option
+@job.making_options
 def patch_command(
     project: Path | None,
     matrix: str | None,
@@ -55,17 +49,7 @@ def patch_command(
     All other layers stay as they are: images are put together out of them, without a builder. The
     lock moves for all images on these OSes, whatever --only says. Without an OS: all of them.
     """
-    settings = Settings(
-        push=bool(options["push"]),
-        builder=str(options["builder"]),
-        shard="",
-        jobs=int(str(options["jobs"])),
-        fail_fast=False,
-        locked=True,
-        report=options["report"] if isinstance(options["report"], Path) else None,
-        quiet=bool(options["quiet"]),
-        given=given,
-    )
+    settings = replace(job.settings(options, given), locked=True)
     found = project_files.load(where(project, matrix, only, registry), for_build=True)
     found.demand_cells()
     with alone(found.project.state, "patch", wait=not options["no_wait"]):

@@ -7,17 +7,20 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import click
 
 from gpulayers import documents, statelock
 
+P = ParamSpec("P")
+R = TypeVar("R")
 # Folders of files that we write again and again, below the state folder.
 WRITTEN = (".", "records", "render", "render/images", "inputs", "catalog")
 _SCRATCH = re.compile(r"gpulayers-(?P<pid>\d+)-(?P<start>\d+)-")
 
 
-def wait_option(command: Callable[..., object]) -> Callable[..., object]:
+def wait_option(command: Callable[P, R]) -> Callable[P, R]:
     """``--no-wait``."""
     return click.option(
         "--no-wait",

@@ -16,14 +16,6 @@ SUFFIX = "-steps"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """One layer of an image above its base: what it is called, and its key."""
-
-    name: str
-    key: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
     """A layer that the registry has; ``diff_id`` is the digest of what it unpacks to."""
 
@@ -31,13 +23,13 @@ class Held:
     diff_id: str
 
 
-def parts_of(image: Image) -> tuple[Part, ...]:
-    """The layers of an image above its base, lowest first; each key stands for the same bytes."""
-    found = [Part(name=step.name, key=step.key) for step in image.steps]
+def parts_of(image: Image) -> tuple[str, ...]:
+    """Keys of an image's layers above its base, lowest first; each stands for the same bytes."""
+    found = [step.key for step in image.steps]
     if image.config.workdir:
         # A folder that is there already: nothing is in that layer, whatever lies below.
-        found.append(Part(name=WORKDIR, key=_fixed(WORKDIR, image.config.workdir)))
-    return (*found, Part(name=IDENTITY, key=_fixed(IDENTITY, "")))
+        found.append(_fixed(WORKDIR, image.config.workdir))
+    return (*found, _fixed(IDENTITY, ""))
 
 
 def _fixed(name: str, value: str) -> str:
@@ -51,6 +43,7 @@ class Parts:
     registry: Registry
     name: str
     _held: dict[str, Held] = field(default_factory=dict)
+    _absent: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -58,61 +51,65 @@ class Parts:
         """Where steps are kept: beside the images, not among their tags."""
         return f"{self.name}{SUFFIX}"
 
-    def ref(self, part: Part) -> ImageRef:
+    def ref(self, key: str) -> ImageRef:
         """Where one of them is."""
-        return ImageRef.parse(f"{self.repository}:{part.key}")
+        return ImageRef.parse(f"{self.repository}:{key}")
 
-    def find(self, part: Part, platform: Platform) -> Held | None:
+    def find(self, key: str, platform: Platform, *, afresh: bool = False) -> Held | None:
         """The layer of a step, or None where the registry has none under its key.
 
+        Shape: that there was none is remembered, and asked again where it is to be ``afresh``.
         Raises: RegistryError: it cannot be asked, or what it has is no such image.
         """
         with self._lock:
-            found = self._held.get(part.key)
-        if found is not None:
+            found, is_absent = self._held.get(key), key in self._absent
+        if found is not None or (is_absent and not afresh):
             return found
-        ref = self.ref(part)
+        ref = self.ref(key)
         digest = self.registry.resolve(ref)
         if digest is None:
+            with self._lock:
+                self._absent.add(key)
             return None
         manifest = self.registry.manifest(ref.with_digest(digest), platform)
         config = self.registry.config(ref, manifest)
         if len(manifest.layers) != 1 or len(config.diff_ids) != 1:
             return None
-        return self._learn(part, Held(layer=manifest.layers[0], diff_id=config.diff_ids[0]))
+        return self._learn(key, Held(layer=manifest.layers[0], diff_id=config.diff_ids[0]))
 
     def note(self, image: Image, manifest: Manifest, config: ImageConfig) -> None:
         """Keep what an image was built of, for images to come; what is known stays as it was.
 
         Raises: RegistryError: the registry does not take them.
         """
-        for part, held in _above(parts_of(image), manifest, config):
-            if self.find(part, image.platform) is None:
-                self._keep(part, held, image.platform)
+        for key, held in _above(parts_of(image), manifest, config):
+            if self.find(key, image.platform) is None:
+                self._keep(key, held, image.platform)
 
-    def _keep(self, part: Part, held: Held, platform: Platform) -> None:
+    def _keep(self, key: str, held: Held, platform: Platform) -> None:
         if not self.registry.mount_blob(self.repository, held.layer.digest, source=self.name):
             return  # a registry that mounts nothing: images are built, none is put together
         raw = part_config(platform, held.diff_id)
         self.registry.put_blob(self.repository, raw)
         document = manifest_of(raw, [held.layer])
-        self.registry.put_manifest(self.ref(part), document, OCI_MANIFEST)
-        self._learn(part, held)
+        self.registry.put_manifest(self.ref(key), document, OCI_MANIFEST)
+        self._learn(key, held)
 
-    def _learn(self, part: Part, held: Held) -> Held:
+    def _learn(self, key: str, held: Held) -> Held:
         with self._lock:
-            return self._held.setdefault(part.key, held)
+            self._absent.discard(key)
+            return self._held.setdefault(key, held)
 
 
 def _above(
-    parts: Sequence[Part], manifest: Manifest, config: ImageConfig
-) -> Iterator[tuple[Part, Held]]:
+    keys_: Sequence[str], manifest: Manifest, config: ImageConfig
+) -> Iterator[tuple[str, Held]]:
     """The layers above the base, each with the step that it is of."""
-    count = len(parts)
+    count = len(keys_)
     if not len(manifest.layers) == len(config.diff_ids) > count:
         msg = f"{len(manifest.layers)} layers and {len(config.diff_ids)} names of what is in them"
         raise Unlike(msg)
     layers = zip(manifest.layers[-count:], config.diff_ids[-count:], strict=True)
-    for part, (layer, diff_id) in zip(parts, layers, strict=True):
+    for key, (layer, diff_id) in zip(keys_, layers, strict=True):
         if layer.media_type not in LAYER_TYPES:
-            yield part, Held(layer=layer, diff_id=diff_id)
+            yield key, Held(layer=layer, diff_id=diff_id)

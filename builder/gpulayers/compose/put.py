@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from gpulayers.compose import config as documents
 from gpulayers.compose.config import Unlike
-from gpulayers.compose.parts import Held, Part, Parts, parts_of
+from gpulayers.compose.parts import Held, Parts, parts_of
 from gpulayers.engine.registry import Manifest, Registry, digest_of
 from gpulayers.engine.registry.model import OCI_MANIFEST, Descriptor, ImageConfig
 from gpulayers.plan.model import Image
@@ -48,12 +48,12 @@ class Composer:
         """Find steps where the images are."""
         self.parts = Parts(registry=self.registry, name=self.name)
 
-    def missing(self, image: Image) -> tuple[Part, ...]:
-        """The steps of an image that the registry does not hold.
+    def missing(self, image: Image) -> tuple[str, ...]:
+        """The keys of the steps of an image that the registry does not hold.
 
         Raises: RegistryError: it cannot be asked.
         """
-        return tuple(p for p in parts_of(image) if self.parts.find(p, image.platform) is None)
+        return tuple(x for x in parts_of(image) if self.parts.find(x, image.platform) is None)
 
     def is_able(self, image: Image) -> bool:
         """Whether an image may be put together here: its base is in the registry of its layers."""
@@ -66,7 +66,7 @@ class Composer:
         """
         if not self.is_able(image):
             return None
-        held = [self.parts.find(part, image.platform) for part in parts_of(image)]
+        held = [self.parts.find(key, image.platform) for key in parts_of(image)]
         found = [each for each in held if each is not None]
         if len(found) < len(held):
             return None
